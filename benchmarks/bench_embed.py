@@ -10,7 +10,7 @@ from PIL import Image
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.blocks import evenly
 from taskpriors.inputs.accepted_models import load_encoder
-from taskpriors.inputs.embed import _Run, check_steady, embed
+from taskpriors.inputs.embed import _Loader, check_deterministic, embed
 from taskpriors.inputs.encoders import PROBE_IMAGES, BatchEncoder, repeatably
 from taskpriors.inputs.images import load_images
 from taskpriors.rank.reference_set import _find_weights, _load_reference, _read_reference_models
@@ -29,7 +29,7 @@ class Probe:
         network = BatchEncoder(
             name=name, forward=encoder.forward, device=CPU, pooling=encoder.pooling
         )
-        self.run = _Run(encoder, images, network, 32, 0)
+        self.run = _Loader(encoder, images, network, 32, 0)
         self.places = evenly(len(images), PROBE_IMAGES).tolist()
 
     def features(self, rows):
@@ -40,7 +40,7 @@ class Probe:
             return self.features(range(len(self.places)))
 
     def check(self):
-        check_steady("network", self.features, self.look(), CPU)
+        check_deterministic("network", self.features, self.look(), CPU)
 
 
 class Embed:

@@ -17,7 +17,7 @@ import torch
 from torch.testing import assert_close
 
 import taskpriors as tp
-from taskpriors.inputs.past_scores import _append_record, read_record, to_record
+from taskpriors.inputs.past_scores import _append_record, read_past_scores, to_record
 from taskpriors.papers.study_data import find_shared_data
 from taskpriors.rank.options import nested
 from taskpriors.transfer.registry import LABEL_ACCURACY
@@ -86,7 +86,7 @@ def test_every_form_is_the_same_matrix(seed, tmp_path):
     if layout == "wide" and rng.random() < 0.5:
         facts = {name: np.array(values)[order] for name, values in FACTS.items()}
         frame = frame.assign(**facts)
-    past = read_record(passed(frame, kind, layout, tmp_path), MODELS)
+    past = read_past_scores(passed(frame, kind, layout, tmp_path), MODELS)
     assert past.models == MODELS and sorted(past.tasks) == sorted(TASKS)
     places = [past.tasks.index(task) for task in TASKS]
     assert_close(past.scores[:, places], torch.tensor(scores[:4]), equal_nan=True)
@@ -112,7 +112,7 @@ def test_another_form_is_refused_with_what_to_pass(form):
     change, says = FORMS[form]
     frame = pd.DataFrame(0.5, index=list(MODELS), columns=list(TASKS))
     with pytest.raises((ValueError, TypeError), match=re.escape(says)) as refusal:
-        read_record(change(frame), MODELS)
+        read_past_scores(change(frame), MODELS)
     assert SENTENCE.fullmatch(str(refusal.value)), str(refusal.value)
 
 
@@ -135,7 +135,7 @@ def test_a_defect_is_refused_in_a_sentence(defect):
     names = [*MODELS, *STRANGERS]
     frame = pd.DataFrame(a_truth(np.random.default_rng(0)), index=names, columns=list(TASKS))
     with pytest.raises((ValueError, TypeError)) as refusal:
-        read_record(DEFECTS[defect](frame), MODELS)
+        read_past_scores(DEFECTS[defect](frame), MODELS)
     assert SENTENCE.fullmatch(str(refusal.value)), str(refusal.value)
 
 
@@ -144,7 +144,7 @@ def test_a_defect_is_refused_in_a_sentence(defect):
 )
 def test_what_is_no_record_is_refused_in_a_sentence(record):
     with pytest.raises((ValueError, TypeError, OSError)) as refusal:
-        read_record(record, MODELS)
+        read_past_scores(record, MODELS)
     assert SENTENCE.fullmatch(str(refusal.value)), str(refusal.value)
 
 
@@ -161,10 +161,10 @@ def test_ranks_are_refused_through_the_front_door():
 
 def test_tables_complete_each_other_and_may_not_contradict():
     one, two = (pd.Series(x, name="dtd").to_frame() for x in ({"a": 0.5}, {"b": 0.75, "a": 0.5}))
-    past = read_record([one, two], ("a", "b"))
+    past = read_past_scores([one, two], ("a", "b"))
     assert past.tasks == ("dtd",) and past.scores[:, 0].tolist() == [0.5, 0.75]
     with pytest.raises(ValueError, match="Got 0.5 and 0.6 for a on 'dtd'"):
-        read_record([one, two.replace(0.5, 0.6)], ("a", "b"))
+        read_past_scores([one, two.replace(0.5, 0.6)], ("a", "b"))
 
 
 @pytest.mark.parametrize("form", ["long", "wide"])
@@ -181,7 +181,7 @@ def test_results_of_mteb_are_read_in_their_frames(form):
         frame = frame.pivot_table(index=levels, columns=["model_name"], values="score")
         frame = frame.reset_index()
     for record in (frame, SimpleNamespace(to_dataframe=lambda: frame)):
-        past = read_record(record, ("e5-small", "bge-small-en-v1.5"))
+        past = read_past_scores(record, ("e5-small", "bge-small-en-v1.5"))
         assert past.tasks == ("Banking77", "Emotion")
         assert past.scores.tolist() == [[0.375, 0.375], [0.625, 0.625]]
         assert any("4 scores" in note and "means over repetitions" in note for note in past.notes)
@@ -206,11 +206,11 @@ def test_finished_rankings_become_tasks(tmp_path):
                 to_record(ranking, task)
             continue
         rows = to_record(ranking, task)
-        past = read_record(rows, ranking.models)
+        past = read_past_scores(rows, ranking.models)
         assert past.tasks == (task,)
         assert_close(past.scores[:, 0], ranking.extra[LABEL_ACCURACY].double())
         _append_record(tmp_path / "mine.csv", rows)
-    grown = read_record(tmp_path / "mine.csv", ("poor", "new", "good"))
+    grown = read_past_scores(tmp_path / "mine.csv", ("poor", "new", "good"))
     assert grown.tasks == ("all", "few") and grown.scores[1].isnan().all()
     assert (grown.scores[2] > grown.scores[0]).all()
 
@@ -221,7 +221,7 @@ def test_runs_that_finish_together_are_all_in_the_record(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         rows = [to_record(ranking, f"task {k}") for k in range(24)]
         list(pool.map(lambda frame: _append_record(path, frame), rows))
-    past = read_record(path, ranking.models)
+    past = read_past_scores(path, ranking.models)
     assert sorted(past.tasks) == sorted(f"task {k}" for k in range(24))
     assert past.scores.tolist() == [[0.5] * 24, [0.75] * 24]
 
@@ -245,7 +245,7 @@ def test_published_tables_are_read(name):
     if not path.is_file():
         pytest.skip("needs the tables of TASKPRIORS_DATA")
     models, n_tasks, n_scores = REAL[name]
-    past = read_record(path, models)
+    past = read_past_scores(path, models)
     assert (len(past.tasks), int(past.scores.isfinite().sum())) == (n_tasks, n_scores)
     assert past.scores.nan_to_num(0.5).min() > 0 and past.scores.nan_to_num(0.5).max() < 1
 
@@ -256,7 +256,7 @@ def test_the_table_of_mieb_is_read():
         pytest.skip("needs mieb_scores.csv beside the folder of TASKPRIORS_DATA")
     truth = pd.read_csv(path).set_index("model")
     models = ("vit_base_patch14_dinov2.lvd142m", "clip-vit-base-patch32", "ViT-B-16-SigLIP.webli")
-    past = read_record(path, models)
+    past = read_past_scores(path, models)
     rows = [
         "facebook/dinov2-base",
         "openai/clip-vit-base-patch32",

@@ -204,7 +204,7 @@ def _run_onnx(x: Tensor, *, session: Any, limit: int | None) -> Tensor:
 def _onnx_function(network: Any) -> Callable:
     "Return a network, the path of an .onnx file or a session, as a function of a batch."
     if isinstance(network, (str, os.PathLike)):
-        path = tables.existing(network, "a network")
+        path = tables.existing_file(network, "a network")
         rule, remedy = "an .onnx file requires onnxruntime", "pip install 'taskpriors[onnx]'"
         with loading(rule, remedy, ImportError):
             from onnxruntime import InferenceSession
@@ -229,7 +229,7 @@ class Encoder(sources.Source):
     transform: Callable | None = None  # PIL image -> tensor
     pooling: str | None = None  # pooling of outputs with more than two dimensions
     features: Tensor | None = None  # given features
-    taken: str = ""  # name of the pooling, or conversion of features, if already known
+    pooled_by: str = ""  # name of the pooling, or conversion of features, if already known
 
     def key(self, images: ImageSource, network: BatchEncoder, probe: Tensor) -> str:
         "Return a hash of what determines the features of `images`; `probe` are a few of them."
@@ -298,7 +298,7 @@ def _published_network(source: sources.PublishedWeights) -> sources.Network:  # 
     return sources.Network(network, source.weights.transforms())
 
 
-def _opened(
+def _load_source(
     source: sources.Source, pooling: str | None, cache: str | os.PathLike | None
 ) -> tuple[sources.Function | sources.Network, str | None]:
     "Load the network or function of an image model, and return it with its pooling."
@@ -339,16 +339,16 @@ def load_encoder(
     source: Any = sources.source_of(model)
     if isinstance(source, Encoder):
         return source
-    if source.is_given:
+    if source.is_features:
         values, conversion = read_features(source)
         rows = checks.check_features(values, min_rows=1)
-        return Encoder(name or source.label, None, features=rows, taken=conversion)
-    taken, name = "", name or source.label
+        return Encoder(name or source.label, None, features=rows, pooled_by=conversion)
+    pooled_by, name = "", name or source.label
     if isinstance(source, sources.Name):
-        taken = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT
-    own = getattr(source, "partner", None)
-    source, pooling = _opened(source, pooling, cache)
-    transform = transform or own or source.partner
+        pooled_by = "" if source.of_zoo or source.of_hub or pooling else _CLASSIFIER_INPUT
+    passed = getattr(source, "processor", None)
+    source, pooling = _load_source(source, pooling, cache)
+    transform = transform or passed or source.processor
     forward, module = source.model, source.module
     if sources.comes_from(transform, "transformers"):
         transform = _picture_transform(transform)
@@ -361,4 +361,4 @@ def load_encoder(
         forward = joint
     if transform is None:
         transform = _own_transform(source.module)
-    return Encoder(name, forward, module, transform=transform, pooling=pooling, taken=taken)
+    return Encoder(name, forward, module, transform=transform, pooling=pooling, pooled_by=pooled_by)

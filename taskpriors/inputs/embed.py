@@ -34,7 +34,7 @@ from ..results import Result
 from ..signatures import documented
 
 # %% ../../nbs/inputs/06_embed.ipynb #dfdee620
-class Prepared(torch.utils.data.Dataset):
+class TransformedImages(torch.utils.data.Dataset):
     "A data set of transformed images."
 
     def __init__(self, images: ImageSource, transform: Any) -> None:
@@ -50,14 +50,15 @@ class Prepared(torch.utils.data.Dataset):
 
 # %% ../../nbs/inputs/06_embed.ipynb #1c390f7e
 def _stack(rows: list) -> Tensor | dict[str, Any]:
+    "Collate transformed images to a batch; refuse different shapes."
     rule = "the transform must return the same shape for all images"
     with loading(rule, "end the transform with a resize and a crop", ValueError):
         return torch.utils.data.default_collate(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951
 @dataclass(frozen=True)
-class _Run:
-    "A model on its images."
+class _Loader:
+    "A model, its images and the options of a data loader, which yield features in batches."
 
     encoder: Encoder
     images: ImageSource
@@ -67,7 +68,7 @@ class _Run:
 
     def batches(self, rows: Sequence, num_workers: int = 0) -> Iterator[Tensor]:
         "Yield batches of features (b, d), float32, on the CPU, of images at some positions."
-        prepared = Prepared(self.images, self.encoder.transform)
+        prepared = TransformedImages(self.images, self.encoder.transform)
         loader = torch.utils.data.DataLoader(
             torch.utils.data.Subset(prepared, rows),
             self.batch_size,
@@ -125,7 +126,7 @@ def _check_batch(
         checks.refuse(rule, "other features in another batch", remedy)
 
 
-def check_steady(
+def check_deterministic(
     name: str,  # name of the model
     features: Callable,  # positions -> features (k, d) of these inputs in one batch
     together: Tensor,  # features of all inputs, shape (n, d)
@@ -146,8 +147,8 @@ def check_steady(
     return torch.equal(together, again)
 
 # %% ../../nbs/inputs/06_embed.ipynb #8a30bbc6
-class _Rows:
-    "Features of the first images: saved parts, and batches that are not yet saved."
+class _PartialFeatures:
+    "Features computed so far: parts saved by this or an earlier run, and unsaved batches."
 
     def __init__(
         self,
@@ -227,28 +228,28 @@ class Features(Result):
         return self.features.shape[1]
 
 # %% ../../nbs/inputs/06_embed.ipynb #98f4f5dd
-def _compute(run: _Run, rows: _Rows, save_every: float, progress: Any) -> Tensor:  # shape (n, d)
-    "Run a model on the images whose rows are not yet saved."
+def _compute(run: _Loader, done: _PartialFeatures, save_every: float, progress: Any) -> Tensor:
+    "Run a model on the images whose rows are not yet saved; return all rows (n, d)."
     bar: Any = nullcontext(progress)
     if not hasattr(progress, "set_description"):
         n, name = len(run.images), run.network.name
         bar = blocks.open_bar(progress, desc=name, total=n, unit="point")
-    rows.resume()
+    done.resume()
     with bar as bar:
-        bar.update(len(rows))
+        bar.update(len(done))
         try:
-            for out in run.batches(range(len(rows), len(run.images)), run.num_workers):
-                rows.new.append(out)
+            for out in run.batches(range(len(done), len(run.images)), run.num_workers):
+                done.new.append(out)
                 bar.update(len(out))
-                if time.perf_counter() - rows.began >= save_every:
-                    rows.end_part()
+                if time.perf_counter() - done.began >= save_every:
+                    done.end_part()
         finally:
-            rows.end_part()
-    return torch.cat(rows.parts)
+            done.end_part()
+    return torch.cat(done.parts)
 
 # %% ../../nbs/inputs/06_embed.ipynb #eede8b47
 def _find_or_compute(
-    run: _Run, cache: store.CacheLike | None, save_every: float, progress: Any
+    run: _Loader, cache: store.CacheLike | None, save_every: float, progress: Any
 ) -> Features:
     enc, network, images = run.encoder, run.network, run.images
     places = blocks.evenly(len(images), encoders.PROBE_IMAGES).tolist()
@@ -265,37 +266,37 @@ def _find_or_compute(
             key = enc.key(images, network, together)
             name = re.sub(r"[^A-Za-z0-9.]+", "_", enc.name)[-80:]
             path = store.cache_dir(cache or None) / "features" / f"{name}-{key[:20]}.safetensors"
-        rows = _Rows(path, key, together.shape[1], str(network.device))
-        stored = None if path is None else rows.find(path, len(images))
+        done = _PartialFeatures(path, key, together.shape[1], str(network.device))
+        stored = None if path is None else done.find(path, len(images))
         if stored is None:
-            steady = check_steady(enc.name, probe, together, network.device, allowed=allowed)
-            if path and not steady:
+            exact = check_deterministic(enc.name, probe, together, network.device, allowed=allowed)
+            if path and not exact:
                 event = f"embed: {enc.name} returns different features in a second call"
                 warnings.warn(f"{event}; its features are not cached.", stacklevel=4)
-                rows.path, rows.key, path = None, "", None
+                done.path, done.key, path = None, "", None
             with nullcontext() if path is None else store.locked(path):
-                stored = None if path is None else rows.find(path, len(images), quiet=True)
+                stored = None if path is None else done.find(path, len(images), quiet=True)
                 if stored is None:
-                    features, seconds = _compute(run, rows, save_every, progress), rows.seconds
+                    features, seconds = _compute(run, done, save_every, progress), done.seconds
                     _check_batch(enc.name, together, features[places], allowed)
                     about = dict(name=enc.name, images=images.name, fingerprint=images.fingerprint)
-                    whole = path and rows.keep(path, features, seconds, sidecar=True, **about)
+                    saved = path and done.keep(path, features, seconds, sidecar=True, **about)
         if stored is not None:
-            features, seconds, whole = stored[0]["features"], stored[1]["seconds"], True
-            rows.device = stored[1]["device"]
-        if whole:
-            shutil.rmtree(rows.folder, ignore_errors=True)
+            features, seconds, saved = stored[0]["features"], stored[1]["seconds"], True
+            done.device = stored[1]["device"]
+        if saved:
+            shutil.rmtree(done.folder, ignore_errors=True)
     return Features(
         name=enc.name,
         features=features,
         seconds=seconds,
-        device=rows.device,
+        device=done.device,
         dtype=network.precision,
         images=images.name,
-        key=rows.key,
+        key=done.key,
         cached=stored is not None,
         parameters=None if enc.module is None else sum(w.numel() for w in enc.module.parameters()),
-        pooling=getattr(enc.module, "pooled_by", "") or enc.taken or network.pooled_by,
+        pooling=getattr(enc.module, "pooled_by", "") or enc.pooled_by or network.pooled_by,
         untrained=_is_untrained(enc.module),
     )
 
@@ -352,14 +353,14 @@ def embed_features(
             checks.check_same_n(**{kind: len(points), "features": len(enc.features)})
         where, kind = getattr(points, "name", ""), str(enc.features.dtype).removeprefix("torch.")
         given = Features(enc.name, enc.features, 0.0, "none", kind, where, key="", cached=True)
-        return replace(given, pooling=enc.taken)
+        return replace(given, pooling=enc.pooled_by)
     if points is None:
         rule = "`images` may be left out only if the model is features"
         checks.refuse(rule, "None", "pass images, see help(taskpriors.load_images)", TypeError)
     network = encoders.BatchEncoder(
         name=enc.name, forward=enc.forward, device=device, precision=dtype, pooling=enc.pooling
     )
-    run = _Run(enc, points, network, batch_size, num_workers)
+    run = _Loader(enc, points, network, batch_size, num_workers)
     return _find_or_compute(run, cache, save_every, progress)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1e61a39e

@@ -52,14 +52,14 @@ def check_device(device: str | torch.device | None) -> torch.device:
         checks.refuse(rule, got, "leave it out, or pass 'cpu'")
 
 # %% ../../nbs/inputs/03_encoders.ipynb #e1fcd1b3
-class _State:
-    "Original modes and buffers of modules."
+class _SavedModes:
+    "Training modes and buffers of modules before `evaluating`, which restores them."
 
     def __init__(self) -> None:
         self.modes: dict[nn.Module, bool] = {}  # module -> training
         self.buffers: list[tuple] = []  # (module, name, tensor, its copy)
 
-    def quiet(self, network: nn.Module) -> None:
+    def set_eval(self, network: nn.Module) -> None:
         "Set a network that is not yet in evaluation mode, and its submodules, to this mode."
         if network in self.modes:
             return
@@ -82,31 +82,31 @@ class _State:
                 setattr(module, name, buffer)
 
 
-_HERE = threading.local()  # state of the outermost `evaluating` of this thread
+_THREAD = threading.local()  # state of the outermost `evaluating` of this thread
 _STANCE = getattr(torch.compiler, "set_stance", None)  # since torch 2.6
 
 
-def _quiet_here(module: nn.Module, inputs: tuple) -> None:
-    state = getattr(_HERE, "state", None)
+def _set_eval_here(module: nn.Module, inputs: tuple) -> None:
+    state = getattr(_THREAD, "state", None)
     if state is not None:  # otherwise another thread, which may be training
-        state.quiet(module)
+        state.set_eval(module)
 
 
 @contextmanager
 def evaluating(model: object, device: str | torch.device | None = None) -> Iterator[None]:
     "Context manager that sets a model to evaluation mode and moves it to a device temporarily."
-    outer = getattr(_HERE, "state", None)
-    state = _HERE.state = _State() if outer is None else outer
+    outer = getattr(_THREAD, "state", None)
+    state = _THREAD.state = _SavedModes() if outer is None else outer
     network = network_of(model)
     moved = network if network is model and device is not None else None
     home = device_of(moved)
 
-    meet = nn.modules.module.register_module_forward_pre_hook
-    hook = meet(_quiet_here) if outer is None else None
+    register = nn.modules.module.register_module_forward_pre_hook
+    hook = register(_set_eval_here) if outer is None else None
     stance = nullcontext() if _STANCE is None or outer is not None else _STANCE("force_eager")
     try:
         if network is not None:
-            state.quiet(network)
+            state.set_eval(network)
         if moved is not None:
             if any(weights.is_meta for weights in moved.parameters()):
                 rule = f"{type(moved).__name__} must have its weights in memory"
@@ -120,7 +120,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
             moved.to(home)
         if hook is not None:
             hook.remove()
-            _HERE.state = None
+            _THREAD.state = None
             state.restore()
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4444e88b
@@ -222,7 +222,7 @@ PROBE_IMAGES = 6  # largest number of probe inputs
 
 
 @contextmanager
-def unmoved_generators(device: torch.device | None = None) -> Iterator[None]:
+def restored_generators(device: torch.device | None = None) -> Iterator[None]:
     "Context manager that restores the global random generators at its end."
     state = np.random.get_state(), random.getstate()
     gpus = [device] if device is not None and device.type == "cuda" else []
@@ -240,7 +240,7 @@ def repeatably(device: torch.device) -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with unmoved_generators(device):
+        with restored_generators(device):
             yield
     finally:
         torch.set_num_threads(threads)

@@ -26,8 +26,8 @@ _ARRAYS = (".npy", ".npz", ".pt", ".pth", ".safetensors")
 FEATURE_FILES = (*_ARRAYS, ".csv", ".parquet")
 
 # %% ../../nbs/inputs/01_feature_files.ipynb #244cdfc7
-def _with_room(values: Any) -> Any:
-    "Check that a memory map that torch cannot share fits in memory."
+def _checked_memory_map(values: Any) -> Any:
+    "Return values; raise an error for a memory map that torch must copy and that does not fit."
     shared = getattr(values, "dtype", None) in (np.float32, np.float64)
     if isinstance(values, np.memmap) and not (shared and values.flags.writeable):
         remedy = "pass the path of a file that stores them as float32, which is memory-mapped"
@@ -38,13 +38,13 @@ def _with_room(values: Any) -> Any:
 _NO_FEATURES = {"label", "labels", "target", "targets", "class", "y", "id", "index", "unnamed: 0"}
 _NO_FEATURES |= {"classes", "category", "row", "idx", "image_id", "img_id", "key", "uid"}
 _NO_FEATURES |= {"group", "groups", "patient_id", "subject_id", "video_id", "participant_id"}
-_VECTORS = ("features", "embedding", "embeddings")
-_ROW_NUMBERS = {"", "unnamed: 0", "index", "row", "id"}
+_VECTOR_COLUMNS = ("features", "embedding", "embeddings")
+_NUMBER_COLUMNS = {"", "unnamed: 0", "index", "row", "id"}
 
 
-def _in_order(frame: DataFrame, what: str) -> DataFrame:
+def _sorted_by_number(frame: DataFrame, what: str) -> DataFrame:
     "Sort the rows by the column or index that numbers them, and drop this column."
-    named = [name for name in frame.columns if tables.plain_name(name) in _ROW_NUMBERS]
+    named = [name for name in frame.columns if tables.plain_name(name) in _NUMBER_COLUMNS]
     counting = [name for name in named if tables.row_numbers(frame[name].tolist())]
     cells, column = frame.index.tolist(), "its index"
     if counting:
@@ -62,8 +62,8 @@ def _table_values(frame: DataFrame, what: str = "a data frame of features") -> n
     "Return the features (n, d) in a table; raise an error that names a column without features."
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-    frame = _in_order(frame, what)
-    named = [name for name in frame if name in _VECTORS or frame.shape[1] == 1]
+    frame = _sorted_by_number(frame, what)
+    named = [name for name in frame if name in _VECTOR_COLUMNS or frame.shape[1] == 1]
     cells = frame[named[0]].tolist() if named else []
     if cells and isinstance(cells[0], (list, tuple, np.ndarray)):
         if len({np.shape(vector) for vector in cells}) > 1:
@@ -79,7 +79,7 @@ def _table_values(frame: DataFrame, what: str = "a data frame of features") -> n
         if str(name).lower() in _NO_FEATURES:
             rule = f"{what} must not have a column of labels or row numbers"
             remedy = "drop it (pass labels in labels=), or rename it if it is a feature"
-            if tables.plain_name(name) in _ROW_NUMBERS:
+            if tables.plain_name(name) in _NUMBER_COLUMNS:
                 remedy = "sort the rows by it and drop it, or rename it if it is a feature"
             refuse(rule, repr(name), remedy)
     values = frame.to_numpy()
@@ -156,8 +156,8 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
         of_torch = ending in (".pt", ".pth")
         remedy = "store only the tensor, with torch.save(X, FILE)" if of_torch else "check the file"
         with loading(f"{path.name} must contain features", remedy):
-            return _with_room(_read_array(path, key))
-    if tables.kind_of(path):
+            return _checked_memory_map(_read_array(path, key))
+    if tables.table_extension(path):
         return _table_values(tables.read(path, numbers=True), path.name[-80:])
     remedy = f"store them as one of {', '.join(FEATURE_FILES)}"
     remedy = tables.CONVERSIONS.get(ending, remedy)
@@ -173,12 +173,12 @@ def read_features(source: str | Path | ArrayLike | sources.Source) -> tuple[Arra
     source = sources.source_of(source)
     if isinstance(source, sources.Matrix):
         frame = tables.as_frame(source.values)
-        values = _with_room(source.values) if frame is None else _table_values(frame)
+        values = _checked_memory_map(source.values) if frame is None else _table_values(frame)
     elif isinstance(source, sources.FeatureFile):
         if isinstance(source.path, Path) and source.path.is_dir():
             rule = "features must be a file, and a folder must contain a network"
             refuse(rule, repr(source.path.name), "name a file")
-        values = _read_file(tables.existing(source.path, "features"), source.key)
+        values = _read_file(tables.existing_file(source.path, "features"), source.key)
     else:
         rule = "features must be an array, a data frame or a file"
         refuse(rule, source.label, "pass one of these", TypeError)

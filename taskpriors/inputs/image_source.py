@@ -97,7 +97,7 @@ def _image_digest(content) -> bytes:  # 32 bytes
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #91fa7c1b
-def _opened(content: Any) -> Any:  # PIL image
+def _pil_image(content: Any) -> Any:  # PIL image
     from PIL import Image
 
     return Image.open(io.BytesIO(content)) if isinstance(content, bytes) else content
@@ -108,7 +108,7 @@ def _check_decodes(content: Any) -> int | None:
 
     Returns the largest value of a 16-bit image, and None for other images.
     """
-    image = _opened(content)
+    image = _pil_image(content)
     n_pages = getattr(image, "n_frames", 1)
     if n_pages > 1 and image.format != "MPO":  # a photograph with a preview
         remedy = "write each page to a file, and pass each stack as a group in groups="
@@ -132,19 +132,19 @@ def _image_and_label(item) -> tuple[Any, int | str | None]:
     return image, label if isinstance(label, str) else None
 
 # %% ../../nbs/inputs/04_image_source.ipynb #75aa5688
-def _why_unreadable(e: BaseException) -> str:
+def _first_line_of(e: BaseException) -> str:
     "First line of an error message, shortened and without addresses of objects."
     text = re.sub(r" <[^<>]* at 0x[0-9a-f]+>", "", f"{type(e).__name__}: {e}")
     return text.split("\n")[0][:120]
 
 
-def _inspect(items, i) -> tuple | str:  # (hash, label, largest value), or the error
+def _read_item(items, i) -> tuple | str:  # (hash, label, largest value), or the error
     "Read and decode an item of a source."
     try:
         image, label = _image_and_label(items[i])
         content = _image_content(image)
     except (OSError, SyntaxError) as e:
-        return _why_unreadable(e)
+        return _first_line_of(e)
     except KeyError as e:
         rule = "the columns of image and label must exist"
         remedy = "pass their names as input_key= and target_key="
@@ -155,7 +155,7 @@ def _inspect(items, i) -> tuple | str:  # (hash, label, largest value), or the e
     except MemoryError:
         raise
     except Exception as e:
-        return _why_unreadable(e)
+        return _first_line_of(e)
     return _image_digest(content), label, brightest
 
 # %% ../../nbs/inputs/04_image_source.ipynb #762a27ea
@@ -184,7 +184,7 @@ class ImageSource:
         n_threads = checks.check_load(n_threads, "n_threads", low=0, workers=True)
         with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
             run = map if pool is None else pool.map
-            looks = run(partial(_inspect, items), range(len(items)))
+            looks = run(partial(_read_item, items), range(len(items)))
             inspected = list(with_bar(looks, progress, desc="reading", total=len(items)))
         self.index = [i for i, f in enumerate(inspected) if isinstance(f, tuple)]
         self.names = None if names is None else tuple(str(names[i]) for i in self.index)
@@ -224,7 +224,7 @@ class ImageSource:
             rule = f"image {i} of {self.name} must not change after it was first read"
             remedy = "load the images again, without random transforms"
             checks.refuse(rule, "different content", remedy, RuntimeError)
-        return _to_rgb(_opened(content))
+        return _to_rgb(_pil_image(content))
 
     def __repr__(self):
         summary = f"n={len(self)}, fingerprint={self.fingerprint[:12]}, skipped={len(self.skipped)}"

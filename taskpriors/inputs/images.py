@@ -33,7 +33,7 @@ from ..store import cache_dir
 _IMAGE_TYPES = tuple(
     ".png .jpg .jpeg .jpe .jfif .bmp .gif .webp .tif .tiff .ppm .pgm .pbm .jp2 .avif".split()
 )
-_FOREIGN = frozenset(  # extensions of images that Pillow does not read correctly
+_UNREADABLE_TYPES = frozenset(  # extensions of images that Pillow does not read correctly
     ".heic .heif .hif .jxl .cr2 .cr3 .nef .arw .dng .orf .rw2 .raf .raw .svg .psd .eps .pdf .dcm "
     ".exr .hdr .nii .czi .mp4 .mov .avi .mkv .webm".split()
 )
@@ -65,20 +65,20 @@ def _list_images(folder: str) -> tuple[list, dict]:  # pairs (path, class); name
     def warn(e: OSError) -> None:
         warnings.warn(f"load_images: {e.filename} is left out ({e.strerror}).", stacklevel=2)
 
-    def returns(path: Path) -> bool:
+    def is_cycle(path: Path) -> bool:
         own = path.resolve() if path.is_symlink() else None
         return own is not None and any(p.resolve().is_relative_to(own) for p in path.parents)
 
     pairs: list = []
     left_out: Counter = Counter()
     for place, folders, files in os.walk(folder, onerror=warn, followlinks=True):
-        folders[:] = [name for name in folders if not returns(Path(place, name))]
+        folders[:] = [name for name in folders if not is_cycle(Path(place, name))]
         is_hidden = any(map(_is_hidden, Path(place).relative_to(folder).parts))
         for name in files:
             path, ending = os.path.join(place, name), os.path.splitext(name)[1].lower()
             if is_hidden or _is_hidden(name):
                 left_out["hidden"] += ending in _IMAGE_TYPES
-            elif ending in _FOREIGN:
+            elif ending in _UNREADABLE_TYPES:
                 left_out[ending] += 1
             elif ending in _IMAGE_TYPES or _is_image(path):
                 pairs.append((path, "" if place == folder else os.path.basename(place)))
@@ -118,13 +118,13 @@ def _load_folder(root, split, limit, progress) -> ImageSource:
 _PATH_KEYS = ("path", "file", "filename", "file_name", "image", "image_path", "img")
 _IMAGE_KEYS = ("image", "img", "picture")
 _LABEL_KEYS = ("label", "labels", "target", "class")
-_OPTIONS = ("input_key", "target_key")
+_COLUMN_OPTIONS = ("input_key", "target_key")
 
 
 def _columns_in(columns, keys, usual):  # name of the image column, and of the label column or None
     "Return the columns with the given names, or with common names if they are unique."
     found = []
-    for key, names, option in zip(keys, (usual, _LABEL_KEYS), _OPTIONS, strict=True):
+    for key, names, option in zip(keys, (usual, _LABEL_KEYS), _COLUMN_OPTIONS, strict=True):
         names = names if key is None else (tables.plain_name(key),)
         matches = [column for column in columns if tables.plain_name(column) in names]
         found.append(matches[0] if len(matches) == 1 else None)
@@ -160,7 +160,7 @@ def _load_table(path, keys, limit, progress) -> ImageSource:
     )
 
 # %% ../../nbs/inputs/04_images.ipynb #f4e8d43f
-def _pair(row, keys):  # image, or tuple (image, label, ...)
+def _image_label_pair(row, keys):  # image, or tuple (image, label, ...)
     "Convert a row of a data set to a tuple (image, label, ...)."
     if not isinstance(row, Mapping):
         return row
@@ -171,7 +171,7 @@ def _pair(row, keys):  # image, or tuple (image, label, ...)
     return (cell,) if label is None else (cell, row[label])
 
 
-class _Items:
+class _DatasetSubset:
     "Items of a data set at some positions."
 
     def __init__(self, ds, index, keys):
@@ -181,15 +181,15 @@ class _Items:
         return len(self.index)
 
     def __getitem__(self, i):
-        return _pair(self.ds[self.index[i]], self.keys)
+        return _image_label_pair(self.ds[self.index[i]], self.keys)
 
 # %% ../../nbs/inputs/04_images.ipynb #7abe42ed
 def _load_dataset(ds, name, keys, limit, progress) -> ImageSource:
     "Load the images of a data set, which may be a stream."
     if isinstance(ds, torch.utils.data.IterableDataset) or not hasattr(ds, "__len__"):
-        items: Any = [_pair(row, keys) for row in islice(ds, limit)]
+        items: Any = [_image_label_pair(row, keys) for row in islice(ds, limit)]
     else:
-        items = _Items(ds, evenly(len(ds), limit).tolist(), keys)
+        items = _DatasetSubset(ds, evenly(len(ds), limit).tolist(), keys)
     return ImageSource(items, name, progress=progress)
 
 # %% ../../nbs/inputs/04_images.ipynb #a8630df2
@@ -248,7 +248,7 @@ def _load_named(source, limit, progress, given) -> ImageSource:
 # %% ../../nbs/inputs/04_images.ipynb #bddd7d2e
 def _load_object(source, limit, progress, given) -> ImageSource:
     "Load images from an object: an array, a list or a data set."
-    _refuse_options(given, _OPTIONS, "a data set")
+    _refuse_options(given, _COLUMN_OPTIONS, "a data set")
     if isinstance(source, ImageSource):
         return source.subset(evenly(len(source), limit).tolist())
     if isinstance(source, (np.ndarray, Tensor)):
@@ -263,7 +263,7 @@ def _load_object(source, limit, progress, given) -> ImageSource:
         remedy = "pass one value of a dictionary, loader.dataset of a loader, or see load_images"
         checks.refuse(rule, got, remedy, TypeError)
     name = getattr(source, "name", None) or type(source).__name__
-    return _load_dataset(source, name, tuple(map(given.get, _OPTIONS)), limit, progress)
+    return _load_dataset(source, name, tuple(map(given.get, _COLUMN_OPTIONS)), limit, progress)
 
 # %% ../../nbs/inputs/04_images.ipynb #b5c2aa3a
 ImagesLike = TypeAliasType(
@@ -307,9 +307,9 @@ def load_images(
         with loading(f"{name} must contain an array of images", "check the file"):
             a = np.load(path, mmap_mode="r", allow_pickle=False)
         return _load_array(a, path.name, limit)
-    if not path.is_file() or not tables.kind_of(path):
+    if not path.is_file() or not tables.table_extension(path):
         rule = "images must be a folder, or a file .npy, .csv, .jsonl or .parquet"
         remedy = "pass a list of paths, or the folder of the unpacked images"
         checks.refuse(rule, f"the file {path.name}", remedy)
-    _refuse_options(given, _OPTIONS, name)
-    return _load_table(path, tuple(map(given.get, _OPTIONS)), limit, progress)
+    _refuse_options(given, _COLUMN_OPTIONS, name)
+    return _load_table(path, tuple(map(given.get, _COLUMN_OPTIONS)), limit, progress)

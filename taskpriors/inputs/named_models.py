@@ -60,12 +60,12 @@ def _is_offline() -> bool:
 
 
 @contextmanager
-def hub_at_once(cache_alone: bool = False) -> Iterator:
-    "Context manager in which the client of the hub sends no requests without a connection."
+def offline_if_unreachable(cache_only: bool = False) -> Iterator:
+    "Context manager that sets the client of the hub to offline mode if the hub does not answer."
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = cache_alone or _is_offline()
+    constants.HF_HUB_OFFLINE = cache_only or _is_offline()
     try:
         yield
     finally:
@@ -110,7 +110,7 @@ def timm_module(spec: str) -> nn.Module:
             overlay = dict(state_dict=state, num_classes=0, label_offset=0)
             options["pretrained_cfg_overlay"] = overlay
         local = weights != "" or name.startswith("local-dir:")
-        with hub_at_once(cache_alone=local):
+        with offline_if_unreachable(cache_only=local):
             module = timm.create_model(name, num_classes=0, **options).eval()
     return module
 
@@ -161,7 +161,7 @@ def cached_snapshot(repository: str) -> Path | None:  # None if its weights are 
     return None
 
 # %% ../../nbs/inputs/03_named_models.ipynb #e41de11d
-def is_to_be_fetched(source: Source, texts: bool) -> bool:
+def needs_download(source: Source, texts: bool) -> bool:
     "Return whether the weights of a model must be downloaded from the hub."
     places = repositories_of(source, texts)
     return bool(places) and not any(map(cached_snapshot, places))
@@ -175,7 +175,7 @@ def check_names(sources: Iterable[Source], *, texts: bool = False) -> None:
         got = f"{listed(of_images, 6)} from the zoo of image models"
         remedy = "pass text encoders or features"
         refuse("models must be text encoders to rank texts", got, remedy)
-    missing = [source.text for source in named if is_to_be_fetched(source, texts)]
+    missing = [source.text for source in named if needs_download(source, texts)]
     if missing and _is_offline():
         rule = "without a network connection, weights must be in the cache of the hub"
         remedy = "run `hf download NAME` on a machine with a connection, or leave out these models"
@@ -226,7 +226,7 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
     rule = f"{name[-80:]} must be a network of transformers with its processor"
     loaded = loading(rule, f"check the name, or use hf-hub:{name} for a timm network")
-    with loaded, quiet_libraries(), hub_at_once(), torch.random.fork_rng(devices=[]):
+    with loaded, quiet_libraries(), offline_if_unreachable(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
         kind = transformers.AutoModel  # without a head

@@ -41,7 +41,7 @@ def _last_part(name: str) -> str:
     return part if any(c.isalpha() for c in part) else name.strip()
 
 
-def _letters_of(name: str) -> str:
+def _normalized_name(name: str) -> str:
     "Return the letters and digits in the last part of a name, in lower case."
     return "".join(c for c in _last_part(name).casefold() if c.isalnum() or c == "+")
 
@@ -64,25 +64,25 @@ def _default_tag(name: str) -> str:
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #f97959da
 @cache
-def _weights_by_letters() -> dict[str, str]:  # letters of a name -> first name of the weights
+def _weights_by_name() -> dict[str, str]:  # letters of a name -> first name of the weights
     "Return a dictionary from the letters of each name in the table to the first name of its line."
     lines = packaged_toml("inputs/model_names.toml").items()
-    return {_letters_of(name): first for first, others in lines for name in (first, *others)}
+    return {_normalized_name(name): first for first, others in lines for name in (first, *others)}
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #99a33ef8
 def _weights_of(name: str) -> str:
     "Return a key that all names of the same weights share; empty if the weights are not known."
     base, tag = _split_tag(name)
     tag = tag or _default_tag(name)
-    full = _letters_of(f"{base}.{tag}") if tag else ""
-    by_letters = _weights_by_letters()
-    return by_letters.get(_letters_of(name)) or by_letters.get(full, full)
+    full = _normalized_name(f"{base}.{tag}") if tag else ""
+    by_name = _weights_by_name()
+    return by_name.get(_normalized_name(name)) or by_name.get(full, full)
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #57a0e7a5
 def _match_names(models: Sequence, names: Collection, table: str) -> dict[str, str]:
     "Match models to the rows of a table by their names; models without a row are left out."
     matches: dict[str, str] = {}
-    for key_of in (str.strip, _letters_of, _weights_of):  # from the surest rule to the weakest
+    for key_of in (str.strip, _normalized_name, _weights_of):  # from the surest rule to the weakest
         rows, others = defaultdict(list), defaultdict(list)
         for model in models:
             if model not in matches and key_of(model):
@@ -125,7 +125,7 @@ _REPEATS = ("img_size", "resolution", "seed", "fold", "run", "repeat", "trial", 
 _REPEATS += ("eval_split", "subset", "hf_subset", "language")
 _SCORES = ("score", "main_score", "test_accuracy", "test_acc", "accuracy", "acc", "top1")
 _SCORES += ("top1_acc", "acc1", "acc@1", "finetuned_accuracy")
-_FACTS = set(
+_NON_SCORE_WORDS = set(
     "param params parameters flops gflops macs gmacs macts size dim dims dimension dimensions "
     "width layers seconds milliseconds time latency throughput memory epoch epochs rank mean "
     "average avg median std sd var variance crop pct diff top5 revision n year tokens skill "
@@ -134,10 +134,10 @@ _FACTS = set(
 _NO_TASKS = ("", "unnamed: 0", "zero-shot")  # row numbers, and a column of mteb's leaderboard
 
 
-def _is_fact(name: str) -> bool:
+def _is_not_score(name: str) -> bool:
     "Return whether the name of a column indicates that its numbers are not scores on a task."
     words = re.split(r"[^a-z0-9]+", plain_name(name))
-    return plain_name(name) in _NO_TASKS or not _FACTS.isdisjoint(words)
+    return plain_name(name) in _NO_TASKS or not _NON_SCORE_WORDS.isdisjoint(words)
 
 
 def _first(columns: Sequence, names: Sequence) -> str | None:
@@ -159,7 +159,7 @@ def _task_columns(frame: DataFrame, fixed: Sequence, name: str) -> dict[str, str
         rule, remedy = "past results must not be a saved ranking", "pass ranking.to_record(TASK)"
         refuse(rule, f"the table {name}", remedy)
     numeric = [k for k in free if pd.to_numeric(frame[k], errors="coerce").notna().any()]
-    tasks = [k for k in numeric if not _is_fact(k)]
+    tasks = [k for k in numeric if not _is_not_score(k)]
     score = _first(tasks, _SCORES)
     others = [k for k in tasks if plain_name(k) not in _SCORES and "acc" not in plain_name(k)]
     if score is not None and others:
@@ -291,7 +291,7 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
         path = Path(record).expanduser()
         if path.is_dir():
             return _read_mteb(path), path.name
-        path = tables.existing(record, "past results")
+        path = tables.existing_file(record, "past results")
         return tables.read(path), path.name
     frame = record.to_dataframe() if hasattr(record, "to_dataframe") else tables.as_frame(record)
     if frame is None:
@@ -301,7 +301,7 @@ def _table_of(record: Any) -> tuple[DataFrame, str]:  # and its name
     return frame, "the data frame"
 
 # %% ../../nbs/inputs/04_past_scores.ipynb #9d8d5165
-def read_record(record: Any, models: Sequence) -> PastScores:
+def read_past_scores(record: Any, models: Sequence) -> PastScores:
     "Read the scores of the ranked models on earlier tasks from one or more tables."
     import pandas as pd
 

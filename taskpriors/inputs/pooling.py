@@ -39,10 +39,10 @@ def pool_tokens(
     return tokens[torch.arange(len(tokens), device=tokens.device), at]
 
 # %% ../../nbs/inputs/02_pooling.ipynb #ed7f9a00
-_POOLED = ("pooler_output", "image_embeds", "text_embeds")  # of transformers
+_POOLED_OUTPUTS = ("pooler_output", "image_embeds", "text_embeds")  # of transformers
 
 
-def _part(out: Any, names: tuple) -> Tensor | None:
+def _tensor_in(out: Any, names: tuple) -> Tensor | None:
     "Return the first named output that is a tensor; None if there is none."
     for name in names:
         value = out.get(name) if isinstance(out, Mapping) else getattr(out, name, None)
@@ -52,7 +52,7 @@ def _part(out: Any, names: tuple) -> Tensor | None:
 
 # %% ../../nbs/inputs/02_pooling.ipynb #fe2da093
 POOLINGS = (None, "avg", "mean", "max", "token", "cls", "last", "flatten", "pooler")
-_SAME = dict(avg="mean", token="cls")  # synonyms
+_SYNONYMS = dict(avg="mean", token="cls")  # synonyms
 
 
 def pooled(
@@ -69,7 +69,7 @@ def pooled(
         (out,) = out.values() if isinstance(out, Mapping) else out
     if isinstance(out, np.ndarray) and out.dtype.kind in "fiu":
         out = torch.as_tensor(out)
-    vectors, tokens = _part(out, _POOLED), _part(out, ("last_hidden_state",))
+    vectors, tokens = _tensor_in(out, _POOLED_OUTPUTS), _tensor_in(out, ("last_hidden_state",))
     if pooling in (None, "pooler") and vectors is not None:
         return vectors.flatten(1), "pooler"
     if pooling == "pooler":
@@ -88,7 +88,7 @@ def pooled(
     if out.ndim == 2:
         return out, ""
     check_choice(pooling, POOLINGS, "pooling")
-    pooling = _SAME.get(pooling or "mean", pooling or "mean")
+    pooling = _SYNONYMS.get(pooling or "mean", pooling or "mean")
     last = out.ndim == 4 and inputs is not None and channel_axis(out, inputs, module) == 3
     maps = out.flatten(1, -2) if last else out.flatten(2).transpose(1, 2)
     tokens = out if out.ndim == 3 else maps
@@ -100,9 +100,9 @@ def pooled(
     return rows, pooling
 
 
-def pool_output(out: Any, pooling: str | None, name: str, **how: Any) -> Tensor:  # shape (n, d)
+def pool_output(out: Any, pooling: str | None, name: str, **options: Any) -> Tensor:  # shape (n, d)
     "Pool the outputs of a model into one vector per input; the parameters are those of `pooled`."
-    return pooled(out, pooling, name, **how)[0]
+    return pooled(out, pooling, name, **options)[0]
 
 # %% ../../nbs/inputs/02_pooling.ipynb #739a713e
 def channel_axis(

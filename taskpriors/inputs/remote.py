@@ -46,7 +46,7 @@ def loading(rule: str, remedy: str, error: type = OSError) -> Iterator[None]:
 
 # %% ../../nbs/inputs/00_remote.ipynb #517667e8
 @contextmanager
-def _reaching(url: str) -> Iterator[tuple[Any, str]]:  # file system and path
+def _file_system(url: str) -> Iterator[tuple[Any, str]]:  # file system and path
     "Context manager for the file system of a URL, which raises errors in one sentence."
     place = url[-80:]
     with loading(f"{place} must be accessible", "check the URL and its access rights"):
@@ -63,7 +63,7 @@ def _reaching(url: str) -> Iterator[tuple[Any, str]]:  # file system and path
 def remote_stamp(url: str) -> tuple[int, str]:
     "Return the size of a file and a digest of its metadata, which identify its version."
 
-    with _reaching(url) as (fs, path):
+    with _file_system(url) as (fs, path):
         fs.invalidate_cache()
         info = fs.info(path)
     text = str(sorted((key, str(value)) for key, value in info.items()))
@@ -93,7 +93,7 @@ def read_bytes(place: str, spans: Sequence = ((0, None),)) -> bytes:
     parts = []
     if is_url(place):
         firsts, ends = map(list, zip(*_joined(spans), strict=True))
-        with _reaching(place) as (fs, path):
+        with _file_system(place) as (fs, path):
             found = fs.cat_ranges([path] * len(firsts), firsts, ends, on_error="raise")
         for first, end in spans:
             k = bisect_right(firsts, first) - 1
@@ -119,7 +119,7 @@ def local_copy(url: str) -> Path:  # with the same name
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
-        with _reaching(url) as (fs, inside):
+        with _file_system(url) as (fs, inside):
             fs.get_file(inside, str(part))
         part.replace(path)
     return path
@@ -136,7 +136,7 @@ def scratch_folder(scratch: str | Path | None) -> Iterator[str]:
     try:
         yield folder
     finally:
-        with _reaching(folder) as (fs, path):
+        with _file_system(folder) as (fs, path):
             if fs.exists(path):
                 fs.rm(path, recursive=True)
 
@@ -146,7 +146,7 @@ def save_array(path: str, array: np.ndarray) -> str:  # the path
     if is_url(path):
         written = io.BytesIO()
         np.save(written, array)
-        with _reaching(path) as (fs, inside):
+        with _file_system(path) as (fs, inside):
             fs.pipe_file(inside, written.getvalue())
         return path
     where = str(Path(path).parent.parent)[-60:]

@@ -46,12 +46,13 @@ class _Layout(NamedTuple):
         return self.offset + self.shape[0] * self.row_bytes
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #5b4b884d
-_HEAD = 2**20  # bytes that are read first, in which the header must end
+_HEADER_BYTES = 2**20  # bytes that are read first, in which the header must end
 _DTYPES = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64, "BF16": torch.bfloat16}
 _DTYPES |= {"F16": torch.float16, "F32": torch.float32, "F64": torch.float64}
 
 
 def _dtype_of(word: str, path: str) -> torch.dtype:
+    "Type of the numbers in a file from its header."
     if word not in _DTYPES:
         rule = "a file of features must contain little-endian floating-point numbers"
         got = f"{word} in {Path(path).name}"
@@ -61,7 +62,7 @@ def _dtype_of(word: str, path: str) -> torch.dtype:
 
 def _npy_layout(path: str) -> _Layout:
     "Layout of the rows of an .npy file."
-    start = io.BytesIO(read_bytes(path, [(0, _HEAD)]))
+    start = io.BytesIO(read_bytes(path, [(0, _HEADER_BYTES)]))
     with loading("a .npy file must have a header", "save it again", ValueError):
         form = np.lib.format
         version = form.read_magic(start)
@@ -75,7 +76,7 @@ def _npy_layout(path: str) -> _Layout:
 # %% ../../nbs/inputs/02_row_blocks.ipynb #41a0a609
 def _safetensors_layout(path: str) -> _Layout:
     "Layout of a tensor in a .safetensors file: `features` or the only matrix."
-    start = read_bytes(path, [(0, _HEAD)])
+    start = read_bytes(path, [(0, _HEADER_BYTES)])
     end = 8 + int.from_bytes(start[:8], "little")
     with loading("a .safetensors file must have a header", "save it again", ValueError):
         header = json.loads(start[8:end])
@@ -98,10 +99,11 @@ def _map_layout(X: Any) -> _Layout | None:  # None if it is not a complete numpy
 # %% ../../nbs/inputs/02_row_blocks.ipynb #714ff128
 _BLOCK_BYTES = 2**23  # of a block in float32: large enough for fast products
 _DEVICE_BYTES = 2**30  # of a block and its intermediate results, if the device has enough memory
-_HERE = torch.device("cpu")
+_CPU = torch.device("cpu")
 
 
-def _stamp(path):  # size, and modification time in nanoseconds
+def _stamp(path):  # size, and modification time in nanoseconds or digest of metadata
+    "Identify the version of a file; None if it does not exist."
     try:
         if is_url(path):
             return remote_stamp(path)
@@ -119,7 +121,7 @@ class RowMatrix:
     layout: _Layout | None  # None if the rows are in memory
     array: Any = None  # tensor or numpy array, if the rows are in memory
     stamp: tuple | None = None  # of the file when it was opened
-    device: torch.device = _HERE  # device of the blocks
+    device: torch.device = _CPU  # device of the blocks
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -213,7 +215,7 @@ RowsLike = TypeAliasType("RowsLike", str | os.PathLike | checks.ArrayLike | Sour
 _LAYOUTS = {".npy": _npy_layout, ".safetensors": _safetensors_layout}
 
 
-def _array_of(source, name):  # float16 and bfloat16 are unchanged
+def _float_array(source, name):  # float16 and bfloat16 are unchanged
     if not isinstance(source, np.memmap):
         source = checks.as_tensor(source, name)
     wide = source.dtype in (np.float16, np.float32, np.float64)
@@ -243,18 +245,18 @@ def open_rows(
     if isinstance(source, RowMatrix):
         return source if device is None else replace(source, device=device)
     opened = source_of(source)
-    name = name or (opened.label if opened.is_given else "features")
+    name = name or (opened.label if opened.is_features else "features")
     array: Any = None
     if isinstance(opened, FeatureFile):
         path = opened.path
         if isinstance(path, Path):
-            path = str(tables.existing(path, "features").absolute())
+            path = str(tables.existing_file(path, "features").absolute())
         suffix = checks.check_choice(Path(path).suffix, tuple(_LAYOUTS), "the extension")
         layout = _LAYOUTS[suffix](path)
     else:
         values = opened.values if isinstance(opened, Matrix) else source
         layout = _map_layout(values)
-        array = _array_of(values, name) if layout is None else None
+        array = _float_array(values, name) if layout is None else None
     shape = tuple(array.shape if layout is None else layout.shape)
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
         rule = f"{name} must have two dimensions (examples, features) and at least two examples"
@@ -264,7 +266,7 @@ def open_rows(
         rule = f"the file of {name} must be complete"
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
         checks.refuse(rule, got, "write it again", OSError)
-    return RowMatrix(name, layout, array, stamp, device or _HERE)
+    return RowMatrix(name, layout, array, stamp, device or _CPU)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
 def open_models(models: Mapping[str, RowMatrix]) -> dict[str, RowMatrix]:

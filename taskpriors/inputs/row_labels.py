@@ -51,10 +51,10 @@ class GivenLabels(NamedTuple):
     inputs: tuple = ()  # digests of the inputs for which the file was written
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ce1b029a
-_DOUBTFUL = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat", "-1"}
-_DOUBTFUL |= {"?", "??", "???", "-", "--", "unlabeled", "unlabelled", "not labeled", "no label"}
-_DOUBTFUL |= {"todo", "tbd", "unknown", "unsure", "undefined", "unspecified", "missing"}
-_FEW = 20  # number of distinct integers that are accepted as classes
+_MISSING = {"nan", "none", "na", "n/a", "#n/a", "<na>", "null", "nat", "-1"}
+_MISSING |= {"?", "??", "???", "-", "--", "unlabeled", "unlabelled", "not labeled", "no label"}
+_MISSING |= {"todo", "tbd", "unknown", "unsure", "undefined", "unspecified", "missing"}
+_MOST_CLASSES = 20  # number of distinct integers that are accepted as classes
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|nan")
 
 
@@ -65,7 +65,7 @@ def is_blank(value: object) -> bool:
     return str(value) in ("None", "nan", "NaT", "<NA>")
 
 
-def _typed(words: list) -> list:
+def _as_numbers(words: list) -> list:
     "Convert cells to numbers if all are numbers, otherwise to words without whitespace."
     words = [str(word).strip() for word in words]
     filled = {word for word in words if word}
@@ -80,11 +80,11 @@ def _typed(words: list) -> list:
     return [number.get(word) for word in words]
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #db1e3152
-def _words(values: list) -> list:
+def _checked_words(values: list) -> list:
     "Convert labels to words, with None for empty ones; refuse words for missing labels."
     words = [None if value is None else str(value).strip() for value in values]
     counts = Counter(filter(None, words))
-    doubtful = next((word for word in counts if word.lower() in _DOUBTFUL), None)
+    doubtful = next((word for word in counts if word.lower() in _MISSING), None)
     if doubtful is not None:
         rule = "labels must not contain words that may mean a missing label"
         got = f"{doubtful!r} for {counts[doubtful]:,} of {counts.total():,}"
@@ -111,7 +111,7 @@ def _classes(entries: list) -> GivenLabels:
     "Number the classes in numerical or alphabetical order."
     values = [None if is_blank(entry) else entry for entry in entries]
     if any(isinstance(value, (str, bool, np.bool_)) for value in values):
-        values = _words(values)
+        values = _checked_words(values)
     else:
         values = _whole_numbers(values)
     order = sorted(set(values) - {None})
@@ -162,12 +162,13 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
-_ALONE = 10  # with at least so many labels, two must have the same class
+_LEAST_REPEATED = 10  # with at least so many labels, two must have the same class
 
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
+    "Refuse classes that cannot be predicted, and add a note on a single class."
     k, c = int((labels.classes >= 0).sum()), len(labels.names)
-    if k == 0 or (c < 2 and k == n) or c == k >= _ALONE:
+    if k == 0 or (c < 2 and k == n) or c == k >= _LEAST_REPEATED:
         rule = "labels must contain at least two classes, with several examples"
         got = f"{c} classes in {k} labels of {n} examples"
         refuse(rule, got, "pass classes, cut values into bins, or leave labels out")
@@ -176,6 +177,7 @@ def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
 
 
 def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
+    "Refuse constant and partly unknown targets, and add notes on their type."
     check_same_n(models=n, targets=len(targets))
     targets = check_features(targets, "targets").double()
     flat = (targets == targets[0]).all(0)
@@ -187,7 +189,7 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
     if several and values == {0, 1} and (targets.sum(1) == 1).all():
         notes = ("The labels are one-hot; pass labels.argmax(1) to treat them as classes.",)
     whole = all(value == round(value) for value in values)
-    if not several and whole and len(values) <= _FEW:
+    if not several and whole and len(values) <= _MOST_CLASSES:
         notes = ("A column of floats is treated as a real target; pass labels[:, 0] for classes.",)
     if several and whole and -1 in values:
         rule = "multiple labels of an example must all be known"
@@ -200,7 +202,7 @@ def _checked_targets(targets: Tensor, n: int) -> GivenLabels:
 def column_classes(cells: ArrayLike) -> GivenLabels:
     "Read the classes or real targets in a column of a table; cells of csv files are text."
     cells = _plain_list(cells)
-    cells = _typed(cells) if all(isinstance(cell, str) for cell in cells) else cells
+    cells = _as_numbers(cells) if all(isinstance(cell, str) for cell in cells) else cells
     targets = _as_targets([math.nan if is_blank(cell) else cell for cell in cells])
     if targets is None:
         return _classes(cells)
@@ -234,7 +236,7 @@ INPUTS = "inputs"  # column of a sheet that identifies examples by their rows
 _DIGESTS = re.compile(r"[0-9a-f]{8}( [0-9a-f]{8})*")
 
 
-class _Entries(NamedTuple):
+class _KeyedLabels(NamedTuple):
     "Labels that are not yet matched to examples, and the columns that may identify these."
 
     values: list
@@ -243,10 +245,10 @@ class _Entries(NamedTuple):
     inputs: tuple = ()  # as in `GivenLabels`
 
 
-def _label_place(frame: DataFrame, column: str | None, noun: str) -> int:
+def _label_position(frame: DataFrame, column: str | None, noun: str) -> int:
     "Return the position of the column of labels or groups in a table."
     if column is not None:
-        return tables.place_of(frame, column, "label_column")
+        return tables.position_of(frame, column, "label_column")
     usual = _LABEL_NAMES if noun == "labels" else _GROUP_NAMES
     plain = [tables.plain_name(name) for name in frame.columns]
     exact = [k for k, name in enumerate(plain) if name == usual[0]]
@@ -261,42 +263,42 @@ def _label_place(frame: DataFrame, column: str | None, noun: str) -> int:
     return places[0]
 
 
-def _entries_of_frame(frame: DataFrame, column: str | None, noun: str) -> _Entries:
+def _keyed_labels_of_frame(frame: DataFrame, column: str | None, noun: str) -> _KeyedLabels:
     "Read the labels in a table, and the columns that may identify their examples."
-    at, index = _label_place(frame, column, noun), tables.index_of(frame)
+    at, index = _label_position(frame, column, noun), tables.index_of(frame)
     plain = [tables.plain_name(name) or "unnamed: 0" for name in frame.columns]
     cells = {name: frame.iloc[:, k].tolist() for k, name in enumerate(plain) if k != at}
     digests = tuple(sorted(set(map(str, cells.get(INPUTS, ())))))
     digests = digests if all(map(_DIGESTS.fullmatch, digests)) else ()
     keys = {} if index is None else {"index": index}
     keys |= {name: cells[name] for name in (*KEY_NAMES, *cells) if name in cells}
-    return _Entries(frame.iloc[:, at].tolist(), keys, noun, digests)
+    return _KeyedLabels(frame.iloc[:, at].tolist(), keys, noun, digests)
 
 
-def _in_file(path: str, column: str | None, noun: str) -> _Entries | ArrayLike:
+def _read_label_file(path: str, column: str | None, noun: str) -> _KeyedLabels | ArrayLike:
     "Read labels or groups from an array or a table."
     place, key = split_key(path)
-    file = tables.existing(place, noun)
+    file = tables.existing_file(place, noun)
     ending = file.suffix.lower()
     if ending in (".npy", ".npz"):
         remedy = "pass FILE.npz:NAME, or save again (for words, np.save(FILE, labels.astype(str)))"
         with loading(f"{file.name} must contain {noun}", remedy, ValueError):
             stored = np.load(file, allow_pickle=False)
             return stored if ending == ".npy" else stored[key or noun]
-    entries = _entries_of_frame(tables.read(file), column, noun)
+    entries = _keyed_labels_of_frame(tables.read(file), column, noun)
     text = noun == "labels" and all(isinstance(value, str) for value in entries.values)
-    return entries._replace(values=_typed(entries.values)) if text else entries
+    return entries._replace(values=_as_numbers(entries.values)) if text else entries
 
 
-def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entries | ArrayLike:
+def _key_labels(labels: Any, column: str | None, noun: str = "labels") -> _KeyedLabels | ArrayLike:
     "Return labels with keys that may identify their examples; arrays and lists are unchanged."
-    if isinstance(labels, _Entries):
+    if isinstance(labels, _KeyedLabels):
         return labels
     if isinstance(labels, (str, os.PathLike)):
-        return _in_file(os.fspath(labels), column, noun)
+        return _read_label_file(os.fspath(labels), column, noun)
     if isinstance(labels, Mapping):
         whole = all(isinstance(key, (int, np.integer)) for key in labels)
-        return _Entries(list(labels.values()), {"row" if whole else "key": list(labels)}, noun)
+        return _KeyedLabels(list(labels.values()), {"row" if whole else "key": list(labels)}, noun)
     if hasattr(labels, "to_frame") and hasattr(labels, "iloc"):
         labels = labels.to_frame(noun.removesuffix("s"))
     frame = tables.as_frame(labels)
@@ -309,25 +311,25 @@ def _entries_of(labels: Any, column: str | None, noun: str = "labels") -> _Entri
     numeric = unnamed and all(kind.kind in "biuf" for kind in frame.dtypes)
     if numeric and frame.shape[1] > 1 and column is None and noun == "labels":
         return frame.to_numpy()  # multiple labels per example
-    entries = _entries_of_frame(frame, column, noun)
+    entries = _keyed_labels_of_frame(frame, column, noun)
     entries.keys.setdefault("the index", list(range(len(frame))))  # may equal names of examples
     return entries
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #ac881f47
-def _parts_of(path: object) -> tuple[str, ...]:
+def _path_parts(path: object) -> tuple[str, ...]:
     words = unicodedata.normalize("NFC", str(path)).strip().replace("\\", "/").split("/")
     return tuple(word for word in words if word not in ("", "."))
 
 
-class PointFinder:
-    "Find the examples that a path, a name without extension, a number or a text may refer to."
+class ExampleFinder:
+    "Index of the examples by path, name without extension, number and text."
 
     def __init__(self, points: object, skipped: Sequence = ()) -> None:  # `skipped`: more names
         names: Sequence | None = getattr(points, "names", None)
         self.named = names is not None
         self.places: dict[tuple, list[int]] = defaultdict(list)
         for i, name in enumerate(() if names is None else (*names, *skipped)):
-            parts = _parts_of(name)
+            parts = _path_parts(name)
             self.places["name", parts].append(i)
             stem = parts[-1].rpartition(".")[0] or parts[-1] if parts else ""
             for form in {parts, (*parts[:-1], stem)}:
@@ -341,7 +343,7 @@ class PointFinder:
 
     def rows(self, entry: str, exact: bool = False) -> list[int]:
         "Return the rows of the matching examples; if `exact`, 7 matches neither 7.png nor 007.png."
-        parts = _parts_of(entry)
+        parts = _path_parts(entry)
         keys: list[tuple] = [("name", parts)]
         if not exact:
             keys += [("end", parts), *(("whole", parts[k:]) for k in range(1, len(parts)))]
@@ -350,14 +352,14 @@ class PointFinder:
         return next((self.places[key] for key in keys if key in self.places), [])
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #0e799c32
-def _refuse_unfit(entry: object, fits: int, n: int, noun: str) -> NoReturn:
+def _refuse_mismatch(entry: object, fits: int, n: int, noun: str) -> NoReturn:
     got = f"{str(entry)[:80]!r}, which matches {fits} of {n}"
     remedy = "correct it, add a column `row` with row numbers from 0, or pass a list without keys"
     refuse(f"{noun} must belong to the examples", got, remedy)
 
 
-def _rows_by_name(entries: _Entries, find: PointFinder, n: int) -> list | None:
-    "Find rows by a key whose entries match examples or skipped examples (then the row is None)."
+def _rows_by_name(entries: _KeyedLabels, find: ExampleFinder, n: int) -> list | None:
+    "Find rows by a key whose entries match one example each; the row of a skipped one is None."
     for column, cells in entries.keys.items():
         whole, usual = all(map(str.isdecimal, cells)), column in KEY_NAMES
         exact = whole and (column in _ROW_NAMES or not usual)  # 1 does not match 1.png
@@ -366,12 +368,15 @@ def _rows_by_name(entries: _Entries, find: PointFinder, n: int) -> list | None:
         if not unfit and (usual or len(set(cells)) == len(cells)):
             return [at[0] if at[0] < n else None for at in rows]
         if usual and find.named and (not whole or (not exact and any(rows))):
-            _refuse_unfit(cells[unfit[0]], len(rows[unfit[0]]), n, entries.noun)
+            _refuse_mismatch(cells[unfit[0]], len(rows[unfit[0]]), n, entries.noun)
     return None
 
 
-def _rows_by_number(entries: _Entries, n: int) -> list | None:
-    "Find rows by a key with the numbers of the examples."
+def _rows_by_number(entries: _KeyedLabels, n: int) -> list | None:
+    """Find rows by a key that numbers all examples from 0 or 1, or some of them from 0.
+
+    Fewer numbers than examples are rows from 0, unless they are 1 to k: these may count from 1.
+    """
     for column, cells in entries.keys.items():
         if not all(map(str.isdecimal, cells)) or len(set(cells)) < len(cells):
             continue
@@ -389,7 +394,7 @@ def _rows_by_number(entries: _Entries, n: int) -> list | None:
     return None
 
 
-def _placement(entries: _Entries, points: Any, n: int) -> list | None:  # None if in order
+def _matched_rows(entries: _KeyedLabels, points: Any, n: int) -> list | None:  # None if in order
     """Match labels to examples by row, name, text or number, or by order if there is no key.
 
     `points` is a source of images or texts, or None. Rows of skipped examples are None.
@@ -398,17 +403,17 @@ def _placement(entries: _Entries, points: Any, n: int) -> list | None:  # None i
     texts = {k: [tables.key_text(cell).strip() for cell in v] for k, v in entries.keys.items()}
     for word in texts.get("row", ()):
         if not word.isdecimal() or int(word) >= n:
-            _refuse_unfit(word, 0, n, noun)
+            _refuse_mismatch(word, 0, n, noun)
     if "row" in texts:
         return list(map(int, texts["row"]))
     skipped = [name for name, _ in getattr(points, "skipped", ())]
-    entries, find = entries._replace(keys=texts), PointFinder(points, skipped)
+    entries, find = entries._replace(keys=texts), ExampleFinder(points, skipped)
     rows = _rows_by_name(entries, find, n) or _rows_by_number(entries, n)
     if rows is not None:
         return rows
     cells = next((texts[column] for column in texts if column in KEY_NAMES), None)
     if cells and (find.places or len(cells) != n):
-        _refuse_unfit(cells[0], 0, n, noun)
+        _refuse_mismatch(cells[0], 0, n, noun)
     check_same_n(**{"models": n, noun: len(entries.values)})
     if cells:
         rule = f"the key of {noun} must match the examples"
@@ -417,9 +422,9 @@ def _placement(entries: _Entries, points: Any, n: int) -> list | None:  # None i
     return None
 
 
-def _in_rows(entries: _Entries, points: Any, n: int) -> list[Any]:
+def _labels_in_order(entries: _KeyedLabels, points: Any, n: int) -> list[Any]:
     "Return the labels in the order of the examples, with None for unknown labels."
-    rows = _placement(entries, points, n)
+    rows = _matched_rows(entries, points, n)
     if rows is None:
         return entries.values
     placed: list = [None] * n
@@ -436,9 +441,9 @@ def _in_rows(entries: _Entries, points: Any, n: int) -> list[Any]:
     return placed
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #8032100d
-def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:
+def labels_of_files(paths: Sequence, column: str | None = None) -> _KeyedLabels:
     "Join the labels in several tables that have a key column with the same name."
-    parts: list[Any] = [_in_file(os.fspath(path), column, "labels") for path in paths]
+    parts: list[Any] = [_read_label_file(os.fspath(path), column, "labels") for path in paths]
     keys = [getattr(part, "keys", {}) for part in parts]
     key = next((name for name in ("row", *KEY_NAMES) if all(name in k for k in keys)), None)
     if key is None:
@@ -447,11 +452,11 @@ def labels_of_files(paths: Sequence, column: str | None = None) -> _Entries:
         refuse(rule, shortened(", ".join(Path(path).name for path in paths), 80), remedy)
     values = [value for part in parts for value in part.values]
     inputs = tuple(digest for part in parts for digest in part.inputs)
-    return _Entries(values, {key: [cell for k in keys for cell in k[key]]}, inputs=inputs)
+    return _KeyedLabels(values, {key: [cell for k in keys for cell in k[key]]}, inputs=inputs)
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #2991ff84
 def read_labels(
-    labels: LabelsLike | LabelColumn | _Entries | None,  # labels, their file, or True: of `images`
+    labels: LabelsLike | LabelColumn | _KeyedLabels | None,  # labels, a file, or True: of `images`
     images: object,  # source of images or texts to which the labels belong, or None
     n: int,
     *,
@@ -473,11 +478,11 @@ def read_labels(
             remedy = "pass labels, a folder with subfolders, or texts with labels"
             refuse("labels=True requires examples with labels", "none", remedy)
     else:
-        values = _entries_of(labels, column)
-    if isinstance(values, _Entries):
+        values = _key_labels(labels, column)
+    if isinstance(values, _KeyedLabels):
         written_for = values.inputs
         check_inputs(written_for, inputs or inputs_digest([getattr(images, "fingerprint", "")]))
-        values = _in_rows(values, images, n)
+        values = _labels_in_order(values, images, n)
     targets = _as_targets(values)
     if targets is not None:
         return _checked_targets(targets, n)._replace(inputs=written_for)
@@ -490,7 +495,7 @@ def _named_frame(source: Source) -> DataFrame | None:
     "Return features as a data frame whose index names the rows, or None if it does not."
     frame = tables.as_frame(source.values) if isinstance(source, Matrix) else None
     if isinstance(source, FeatureFile) and source.key is None and isinstance(source.path, Path):
-        if source.path.is_file() and tables.kind_of(source.path):
+        if source.path.is_file() and tables.table_extension(source.path):
             frame = tables.read(source.path, numbers=True)
     if frame is None:
         return None
@@ -508,10 +513,10 @@ def _in_order_of(points: Any, n: int, frame: DataFrame, name: str) -> DataFrame:
     check_same_n(**{"examples": n, f"{name:.40}": len(frame)})
     if list(map(str, getattr(points, "names", None) or ())) == frame.index.tolist():
         return frame
-    entries = _Entries(list(range(n)), {"index": frame.index.tolist()}, "rows of features")
-    rows = _placement(entries, points, n)
+    entries = _KeyedLabels(list(range(n)), {"index": frame.index.tolist()}, "rows of features")
+    rows = _matched_rows(entries, points, n)
     if rows is None or len(set(rows)) < n:
-        _refuse_unfit(frame.index[0], 0, n, entries.noun)
+        _refuse_mismatch(frame.index[0], 0, n, entries.noun)
     return frame.iloc[np.argsort(rows)]
 
 
@@ -541,8 +546,8 @@ def groups_of_points(groups: Any, points: Any, n: int) -> list:
     `groups` is a list or array of names, a dictionary, a series or a file, and `points` is a source
     of images or texts, or None. Groups are matched to examples like labels.
     """
-    entries = _entries_of(groups, None, "groups")
-    values = _in_rows(entries, points, n) if isinstance(entries, _Entries) else entries
+    entries = _key_labels(groups, None, "groups")
+    values = _labels_in_order(entries, points, n) if isinstance(entries, _KeyedLabels) else entries
     shape = getattr(values, "shape", (n,))
     if len(shape) != 1:
         rule, got = "groups must contain one name per example", f"shape {tuple(shape)}"

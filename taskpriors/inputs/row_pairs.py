@@ -21,7 +21,7 @@ from typing_extensions import TypeAliasType
 from ..checks import ArrayLike, DataFrame, Series, check_count, named, refuse
 from . import tables
 from .images import ImagesLike
-from .row_labels import PointFinder, is_blank
+from .row_labels import ExampleFinder, is_blank
 from .texts import TextsLike
 from ..refusals import shortened
 from ..signatures import documented
@@ -43,8 +43,8 @@ class GivenPairs(NamedTuple):
 PairsLike = TypeAliasType("PairsLike", ArrayLike | str | os.PathLike | GivenPairs)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #d1b1ac60
-_SAME = ("i", "j", "same")  # names of the columns of each kind of table
-_GRADED = ("query", "document", "grade")
+_PAIR_COLUMNS = ("i", "j", "same")  # names of the columns of each kind of table
+_GRADED_COLUMNS = ("query", "document", "grade")
 
 
 def _frame_of_rows(pairs: object, usual: Sequence[str]) -> DataFrame:
@@ -62,10 +62,10 @@ def _frame_of_rows(pairs: object, usual: Sequence[str]) -> DataFrame:
     return pd.DataFrame([(*row, 1)[:3] for row in rows], columns=["", "", ""], dtype=object)
 
 
-def _read(pairs: object, usual: Sequence[str]) -> DataFrame:
+def _read_pair_table(pairs: object, usual: Sequence[str]) -> DataFrame:
     "Read pairs as a table of three columns without empty cells."
     if isinstance(pairs, (str, os.PathLike)):
-        path = tables.existing(pairs, "pairs")
+        path = tables.existing_file(pairs, "pairs")
         of_array = path.suffix == ".npy"
         pairs = np.load(path, allow_pickle=False) if of_array else tables.read(path)
     frame = tables.as_frame(pairs)
@@ -86,13 +86,13 @@ def _read(pairs: object, usual: Sequence[str]) -> DataFrame:
     return frame
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e73af258
-_WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=False)
-_WORDS |= {"1": True, "0": False}
+_TRUTH_WORDS = dict(same=True, true=True, yes=True, different=False, false=False, no=False)
+_TRUTH_WORDS |= {"1": True, "0": False}
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #e95cf126
-def _fits(words: list, points: object) -> list[list[int]]:
+def _matching_rows(words: list, points: object) -> list[list[int]]:
     "Return the rows of the examples with each word as their name or text."
-    find = PointFinder(points)
+    find = ExampleFinder(points)
     exact = find.named and all(map(str.isdecimal, words))  # 1 does not match 1.png
     return [find.rows(word, exact) for word in words]
 
@@ -103,7 +103,7 @@ def _rows_of_cells(
     "Return the rows of the examples that cells identify, and notes."
     words = [tables.key_text(cell).strip() for cell in cells]
     rows = list(map(int, words)) if all(map(str.isdecimal, words)) else None
-    fits = _fits(words, points)
+    fits = _matching_rows(words, points)
     unfit = [k for k, at in enumerate(fits) if len(at) != 1]
     if not unfit:
         named = [at[0] for at in fits]
@@ -130,9 +130,9 @@ def read_pairs(
             remedy = "pass the examples from which the pairs were formed"
             refuse(rule, int(pairs.points.max()), remedy)
         return pairs
-    frame = _read(pairs, _SAME)
+    frame = _read_pair_table(pairs, _PAIR_COLUMNS)
     header = [str(name) for name in frame.columns[:2] if name != ""]
-    if header and (all(map(str.isdecimal, header)) or all(_fits(header, points))):
+    if header and (all(map(str.isdecimal, header)) or all(_matching_rows(header, points))):
         rule = "the first line of a table of pairs must name its columns"
         refuse(rule, ", ".join(header), "add the header i,j")
     first, second, third = (frame.iloc[:, k].tolist() for k in range(3))
@@ -142,7 +142,7 @@ def read_pairs(
         if i == j:
             rule, got = "a pair must consist of two different examples", f"row {i} twice"
             refuse(rule, got, "leave that pair out")
-        same = _WORDS.get(tables.key_text(cell).strip().lower())
+        same = _TRUTH_WORDS.get(tables.key_text(cell).strip().lower())
         if same is None:
             rule = "the third entry must be same or different, yes or no, or a truth value"
             refuse(rule, repr(cell), "use one of these, or leave out the pair")
@@ -201,14 +201,14 @@ class Retrieval:
         "Read the pairs of a query and a relevant document, without repetitions."
         import pandas as pd
 
-        frame = _read(self.relevant, _GRADED)
+        frame = _read_pair_table(self.relevant, _GRADED_COLUMNS)
         grade = pd.to_numeric(frame.iloc[:, 2], errors="coerce").astype("float64")
         wrong = frame.iloc[:, 2][~grade.between(0, math.inf, inclusive="left")].tolist()
         if wrong:
             rule, remedy = "a grade must be a nonnegative number", "correct it, or leave grades out"
             refuse(rule, shortened(repr(wrong[0]), 40), remedy)
-        asked, notes = _rows_of(frame.iloc[:, 0], queries, sizes[0], "queries")
-        found, more = _rows_of(frame.iloc[:, 1], documents, sizes[1], "documents")
+        asked, notes = _rows_of_column(frame.iloc[:, 0], queries, sizes[0], "queries")
+        found, more = _rows_of_column(frame.iloc[:, 1], documents, sizes[1], "documents")
         by_pair = grade.groupby([asked, found], sort=False).agg(["min", "max"])
         unequal = by_pair[by_pair["min"] < by_pair["max"]].to_numpy()
         if len(unequal):
@@ -227,7 +227,7 @@ class Retrieval:
         return Relevant(rows[:, 0], rows[:, 1], torch.tensor(grades.to_numpy()), notes)
 
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000010
-def _rows_of(cells: Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
+def _rows_of_column(cells: Series, points: object, n: int, noun: str) -> tuple[list, tuple]:
     "Return the rows of queries or documents, and notes."
     ids: dict[str, tuple] = getattr(points, "ids", {})
     words = {tables.key_text(cell).strip() for cell in cells}

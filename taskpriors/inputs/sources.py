@@ -65,8 +65,8 @@ class Source:
 
     prefix: str = ""  # prepended to each text
     query_prefix: str | None = None  # prepended to each query; None: `prefix`
-    held = ""  # field whose class is the name of the model in a list; empty: `label` is
-    is_given = False  # is the model given as features?
+    naming_field = ""  # field whose class names the model in a list; empty: `label` does
+    is_features = False  # did the user pass features in place of a model?
 
     @property
     def for_queries(self) -> "Source":
@@ -91,9 +91,9 @@ class Source:
 
     def label_at(self, k: int) -> str:
         "Name of the model at position `k` of a list: its label, or its class and position."
-        if not self.held or "/" in self.label:
+        if not self.naming_field or "/" in self.label:
             return self.label
-        return f"{type(getattr(self, self.held)).__name__}_{k}"
+        return f"{type(getattr(self, self.naming_field)).__name__}_{k}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +101,8 @@ class Matrix(Source):
     "Features in memory: an array, a tensor, a sparse matrix, a memory map or a data frame."
 
     values: ArrayLike | DataFrame  # shape (n, d)
-    held = "values"
-    is_given = True
+    naming_field = "values"
+    is_features = True
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class FeatureFile(Source):
 
     path: Path | str  # a URL is a text
     key: str | None = None  # name of one of its arrays
-    is_given = True
+    is_features = True
 
     @property
     def label(self) -> str:
@@ -131,7 +131,7 @@ class Name(Source):
     "The name of a network in timm, in the zoo or on the hub, or the folder of a network."
 
     text: str
-    partner: Callable | None = None  # transform of an image, processor or tokenizer; None: its own
+    processor: Callable | None = None  # transform, processor or tokenizer; None: its own
 
     @property
     def label(self) -> str:
@@ -159,8 +159,8 @@ class Network(Source):
     "A torch module."
 
     model: nn.Module
-    partner: Callable | None = None  # transform of an image, processor or tokenizer
-    held = "model"
+    processor: Callable | None = None  # transform of an image, processor or tokenizer
+    naming_field = "model"
 
     @property
     def encode_image(self) -> Callable | None:
@@ -180,7 +180,7 @@ class Network(Source):
     def with_tokenizer(self) -> "Network":
         "Token-level network of a sentence-transformers model, with its tokenizer."
         tokenizer = getattr(self.model, "tokenizer", None)
-        if self.partner is not None or tokenizer is None or self.encode is None:
+        if self.processor is not None or tokenizer is None or self.encode is None:
             return self
         first = next(self.model.children())
         return Network(getattr(first, "auto_model", first), tokenizer)
@@ -198,10 +198,10 @@ class Function(Source):
     "A function of a batch of inputs, or of a list of texts."
 
     model: Callable
-    partner: Callable | None = None  # transform of an image
+    processor: Callable | None = None  # transform of an image
 
     of_transformers = False
-    held = "model"
+    naming_field = "model"
 
     @property
     def label(self) -> str:
@@ -215,7 +215,7 @@ class OnnxNetwork(Source):
     "An .onnx file, or an open session of onnxruntime."
 
     model: object  # a path, or a session
-    partner: Callable | None = None  # transform of an image
+    processor: Callable | None = None  # transform of an image
 
     @property
     def label(self) -> str:
@@ -228,7 +228,7 @@ class PublishedWeights(Source):
     "An entry of one of torchvision's enumerations of weights, such as ResNet18_Weights.DEFAULT."
 
     weights: Any
-    partner: Callable | None = None  # transform of an image; None: the transform of the weights
+    processor: Callable | None = None  # transform of an image; None: that of the weights
 
     @property
     def label(self) -> str:
@@ -244,7 +244,7 @@ class TextEncoder(Source):
     """
 
     model: Any
-    held = "model"
+    naming_field = "model"
 
     @property
     def has_vectors(self) -> bool:
@@ -262,7 +262,7 @@ class Unknown(Source):
     "An object that is not a model."
 
     value: object
-    held = "value"
+    naming_field = "value"
 
     @property
     def label(self) -> str:
@@ -316,8 +316,8 @@ def source_of(model: Any) -> Source:
     if isinstance(model, tuple):
         first: Any = source_of(model[0]) if len(model) == 2 and callable(model[1]) else None
         runs = isinstance(first, (Name, Network, Function, OnnxNetwork, PublishedWeights))
-        alone = runs and first.partner is None
-        return replace(first, partner=model[1]) if alone else Unknown(model)
+        alone = runs and first.processor is None
+        return replace(first, processor=model[1]) if alone else Unknown(model)
     if isinstance(model, nn.Module):
         return Network(_unwrapped(model))
     if isinstance(model, (Tensor, np.ndarray)):

@@ -36,13 +36,13 @@ CONVERSIONS |= dict.fromkeys((".pkl", ".pickle", ".joblib"), _OF_PICKLES)
 CONVERSIONS |= dict.fromkeys((".gz", ".bz2", ".xz", ".zip"), "unpack it: gunzip FILE or unzip FILE")
 
 
-def kind_of(path: Path) -> str:
+def table_extension(path: Path) -> str:
     "Extension of a file of a table in lower case; empty for other files."
     suffix = path.suffix.lower()
     return suffix if suffix in _TABLE_FILES else ""
 
 
-def _text_in(path: Path) -> str:
+def _read_text(path: Path) -> str:
     "Read a text file in UTF-8, with or without a byte order mark; refuse other encodings."
     check_memory(4 * path.stat().st_size, "store the numbers as .npy, or fewer rows")
     content, text = path.read_bytes(), ""
@@ -60,9 +60,9 @@ def _text_in(path: Path) -> str:
     return text
 
 
-def lines_in(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
     "Read a text file with one entry per line."
-    return _text_in(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return _read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 # %% ../../nbs/inputs/00_tables.ipynb #1d952c67
 def plain_name(column: object) -> str:
@@ -70,7 +70,7 @@ def plain_name(column: object) -> str:
     return str(column).strip().lower()
 
 
-def place_of(frame: DataFrame, column: str, option: str) -> int:
+def position_of(frame: DataFrame, column: str, option: str) -> int:
     "Position of the column that `option` names; case and surrounding whitespace are ignored."
     exact = [k for k, name in enumerate(frame.columns) if name == column]
     plain = [k for k, name in enumerate(frame.columns) if plain_name(name) == plain_name(column)]
@@ -101,7 +101,7 @@ def row_numbers(cells: Sequence) -> list[int] | None:
     return [number - first for number in numbers] if counted else None
 
 
-def is_usual_index(index: Any) -> bool:
+def is_default_index(index: Any) -> bool:
     "Return whether the index of a data frame is the default index, 0, 1, 2, ...."
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
@@ -111,7 +111,7 @@ def index_of(frame: DataFrame) -> list | None:
     if frame.index.nlevels > 1 or frame.columns.nlevels > 1:
         rule = "a data frame must have a single header and a single index"
         refuse(rule, "several levels", "pass frame.reset_index()")
-    return None if is_usual_index(frame.index) else frame.index.tolist()
+    return None if is_default_index(frame.index) else frame.index.tolist()
 
 
 def as_frame(values: Any) -> DataFrame | None:
@@ -121,7 +121,7 @@ def as_frame(values: Any) -> DataFrame | None:
     return values if hasattr(values, "iloc") and hasattr(values, "columns") else None
 
 
-def existing(place: str | os.PathLike, noun: str) -> Path:
+def existing_file(place: str | os.PathLike, noun: str) -> Path:
     "Return the path of a file, or of the copy of a file at a URL."
     path = local_copy(place) if is_url(place) else Path(place).expanduser()
     if not path.is_file():
@@ -133,7 +133,7 @@ def existing(place: str | os.PathLike, noun: str) -> Path:
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 
 
-def _rows_of(text: str, name: str) -> tuple[str, list[list[str]]]:
+def _split_csv(text: str, name: str) -> tuple[str, list[list[str]]]:
     "Return the separator of a csv file and its rows, which have as many fields as the header."
     header_line = re.sub('"[^"]*"', "", text.split("\n", 1)[0])  # without quoted names
     separators = [separator for separator in ",;\t|" if separator in header_line] or [","]
@@ -166,8 +166,8 @@ def _read_csv(path: Path, numbers: bool) -> DataFrame:
     "Read a csv file; a header of numbers is refused, except for the default header of pandas."
     import pandas as pd
 
-    text, name = _text_in(path), shortened(path.name, 40)
-    separator, (header, *rows) = _rows_of(text, name)
+    text, name = _read_text(path), shortened(path.name, 40)
+    separator, (header, *rows) = _split_csv(text, name)
     if not numbers:
         return pd.DataFrame(rows, columns=header, dtype=object)
     frame = pd.read_csv(io.StringIO(text), sep=separator, index_col=False).set_axis(header, axis=1)
@@ -185,7 +185,7 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
     "Read the table in a file; the cells of csv files are text unless `numbers` is true."
     import pandas as pd
 
-    kind, name = kind_of(path), shortened(path.name, 60)
+    kind, name = table_extension(path), shortened(path.name, 60)
     if not kind:
         remedy = CONVERSIONS.get(path.suffix.lower(), f"save it as {' or '.join(_TABLE_FILES)}")
         refuse(f"{name} must be a table in a supported format", repr(path.suffix), remedy)
@@ -198,7 +198,7 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
                 remedy = "pip install 'taskpriors[data]', or store a csv or npy file"
                 refuse("a parquet file requires pyarrow", e, remedy, ImportError)
         elif kind == ".jsonl":
-            records = [json.loads(line) for line in _text_in(path).split("\n") if line.strip()]
+            records = [json.loads(line) for line in _read_text(path).split("\n") if line.strip()]
             if not records or not all(isinstance(record, dict) for record in records):
                 remedy = "frame.to_json(path, orient='records', lines=True)"
                 refuse(f"each line of {name} must contain an object", "another value", remedy)

@@ -146,14 +146,14 @@ def _frame_of_rows(rows: Any) -> checks.DataFrame | None:
     return None
 
 
-def _text_place(frame: checks.DataFrame, text_column: str | None) -> int:
+def _text_position(frame: checks.DataFrame, text_column: str | None) -> int:
     "Return the position of the column of texts."
     columns = list(map(str, frame.columns))
     if text_column is None and "text" not in map(tables.plain_name, columns):
         rule = "a table of texts must have a column named text"
         remedy = "pass text_column=, or add the header text if the first line is a text"
         checks.refuse(rule, ", ".join(columns)[:120], remedy)
-    return tables.place_of(frame, text_column or "text", "text_column")
+    return tables.position_of(frame, text_column or "text", "text_column")
 
 
 def _ids_in(frame: checks.DataFrame, text: int) -> dict[str, tuple]:
@@ -169,12 +169,13 @@ def _ids_in(frame: checks.DataFrame, text: int) -> dict[str, tuple]:
 def _names_in(index: Any, ids: Mapping[str, tuple]) -> Sequence | None:
     "Return the names of the texts: the first key column with distinct cells, or the index."
     keys = [ids[name] for name in row_labels.KEY_NAMES if name in ids]
-    if not tables.is_usual_index(index) and index.is_unique:
+    if not tables.is_default_index(index) and index.is_unique:
         keys.append(index.tolist())
     return next(iter(keys), None)
 
 # %% ../../nbs/inputs/07_texts.ipynb #1a7717ba
 def _limited(source: TextSource, limit: int | None) -> TextSource:
+    "Return at most `limit` evenly spaced texts."
     if limit is None or checks.check_count(limit, "limit") >= len(source):
         return source
     return source.subset(evenly(len(source), limit).tolist())
@@ -201,18 +202,18 @@ def load_texts(
     name, labels_from, ids = "texts", "the texts", {}
     texts: Any = _items(source)
     if isinstance(source, (str, os.PathLike)):
-        path = tables.existing(source, "texts")
+        path = tables.existing_file(source, "texts")
         name, is_lines = path.stem, path.suffix.lower() == ".txt"
-        texts = tables.lines_in(path) if is_lines else tables.read(path)
+        texts = tables.read_lines(path) if is_lines else tables.read(path)
     frame = tables.as_frame(texts)
     frame = _frame_of_rows(texts) if frame is None else frame
     if frame is not None:
-        at = _text_place(frame, text_column)
+        at = _text_position(frame, text_column)
         texts = frame.iloc[:, at]
         ids = _ids_in(frame, at)
         has_label = label_column is not None or "label" in map(tables.plain_name, frame.columns)
         if labels is None and has_label:
-            label = tables.place_of(frame, label_column or "label", "label_column")
+            label = tables.position_of(frame, label_column or "label", "label_column")
             labels = frame.iloc[:, label].tolist()
             labels_from = f"the column {frame.columns[label]!r} of {name}"
     elif text_column is not None or label_column is not None:
@@ -349,19 +350,19 @@ def word_means(vectors: Any, texts: TextSource, name: str = "vectors") -> Tensor
 def _encoding_of(source: sources.Source, pooling: str | None) -> tuple[Callable, nn.Module | None]:
     "Return a function texts -> rows, and the module with the weights, if accessible."
     match source:
-        case sources.Network(partner=None, encode=None):
+        case sources.Network(processor=None, encode=None):
             rule = "a module for texts requires its tokenizer"
             checks.refuse(rule, source.label, "pass (module, tokenizer)", TypeError)
-        case sources.Network(partner=None) | sources.Function(partner=None):
+        case sources.Network(processor=None) | sources.Function(processor=None):
             encode = source.model if source.encode is None else _encode_method(source.encode)
             return encode, source.module
         case sources.Network(of_transformers=False) if source.encode_text is not None:
             module, method = source.model, source.encode_text.__name__
-            tokenizer = source.partner
+            tokenizer = source.processor
             joint = partial(_embed_tokens, model=module, method=method, tokenizer=tokenizer)
             return joint, module
         case sources.Network():
-            tokens = TokenEncoder(source.model, source.partner, pooling)
+            tokens = TokenEncoder(source.model, source.processor, pooling)
             return tokens, tokens
         case sources.TextEncoder():
             encode = source.encode
@@ -388,7 +389,7 @@ def _rows_at(
     return rows
 
 # %% ../../nbs/inputs/07_texts.ipynb #8536eefe
-_ENDS = 8  # largest number of special tokens that a tokenizer adds to a text
+_ADDED = 8  # largest number of special tokens that a tokenizer adds to a text
 CUT_TEXTS = "texts have more tokens than the"  # part of the warning
 
 
@@ -397,7 +398,7 @@ def warn_of_cut_texts(network: Any, texts: TextSource, name: str) -> None:
     longest = getattr(network, "longest", getattr(network, "max_seq_length", None))
     if longest is None or not sources.comes_from(network.tokenizer, "transformers"):
         return
-    long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ENDS]
+    long = [text for text in texts.texts if len(text.encode(errors="replace")) > longest - _ADDED]
     tokens = network.tokenizer(long, truncation=False, verbose=False)["input_ids"] if long else []
     if n_cut := sum(len(row) > longest for row in tokens):
         said = f"{n_cut:,} of {len(texts):,} {CUT_TEXTS} {longest:,} that"
@@ -428,7 +429,7 @@ def embed_texts(
     *,
     pooling: str | None = None,  # of a name or pair: "mean", "cls", "last", "max" or "pooler"
     name: str | None = None,  # name of the model
-    **how: Any,  # options of `embed_features`: device, dtype, batch_size, cache, ...
+    **options: Any,  # options of `embed_features`: device, dtype, batch_size, cache, ...
 ) -> Features:  # with the rows in the order of the texts
     """Compute the features of texts with one model; they are computed once and cached.
 
@@ -445,23 +446,23 @@ def embed_texts(
     """
     texts = load_texts(texts)
     source = sources.source_of(model)
-    paired = getattr(source, "partner", None) is not None
+    paired = getattr(source, "processor", None) is not None
     if pooling is not None and not (paired or isinstance(source, (sources.Name, sources.Unknown))):
         rule = "`pooling` requires a name or a pair (module, tokenizer)"
         checks.refuse(rule, f"{pooling!r:.40} for {source.label_at(0)}", "leave it out")
-    if how.pop("transform", None) is not None:
+    if options.pop("transform", None) is not None:
         checks.refuse("`transform` requires images", "texts", "leave it out", TypeError)
     name = source.label if name is None else name
     texts = texts.with_prefix(source.prefix) if source.prefix else texts
     if isinstance(source, sources.TextEncoder) and source.has_vectors:
         source = sources.Matrix(word_means(source.model, texts, name))
-    if isinstance(source, Encoder) or source.is_given:
-        return embed_features(source, texts, name=name, **how)
+    if isinstance(source, Encoder) or source.is_features:
+        return embed_features(source, texts, name=name, **options)
     order = torch.tensor(sorted(range(len(texts)), key=lambda i: (-len(texts[i]), texts[i])))
     view = texts.subset(order)
     view.name = "texts"  # so that the cache key does not depend on the name
     enc = text_encoder(source, view, pooling=pooling, name=name)
-    features = embed_features(enc, view, name=name, **dict(num_workers=0) | how)
+    features = embed_features(enc, view, name=name, **dict(num_workers=0) | options)
     rows = features.features[order.argsort()]
     return replace(features, features=rows, images=texts.name)
 

@@ -260,7 +260,7 @@ def _train(module, objective, steps, data, seed, *, batch_size=128, lr=2e-3) -> 
     return module
 
 # %% ../../nbs/inputs/05_zoo.ipynb #50a3eb38
-_pool = functools.lru_cache(1)(printed)
+_cached_characters = functools.lru_cache(1)(printed)
 
 
 def _build_network(name: str, data: Printed | None = None, train: bool = True) -> nn.Module:
@@ -279,7 +279,7 @@ def _build_network(name: str, data: Printed | None = None, train: bool = True) -
             torch.default_generator.manual_seed(seed)
             module = recipe.build(*arguments)
             if train and recipe.steps:
-                data = _pool() if data is None else data
+                data = _cached_characters() if data is None else data
                 _train(module, recipe.objective, recipe.steps, data, seed)
     finally:
         torch.set_num_threads(n_threads)

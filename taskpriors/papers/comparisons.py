@@ -27,7 +27,7 @@ def agreement_statistic(
 ) -> float:  # 1 is complete agreement
     "Compute an agreement statistic without an interval."
     x, y = agreement.model_vectors(method, scores=scores, truth=truth)
-    return float(agreement.STATISTICS[method](x, y))
+    return float(agreement.CORRELATIONS[method](x, y))
 
 # %% ../../nbs/papers/03_comparisons.ipynb #8aceeefd
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,13 +99,13 @@ def compare_agreement(
 
     def mean(x, y) -> float:
         tasks = zip(np.atleast_2d(x), np.atleast_2d(y), strict=True)
-        return np.mean([agreement.STATISTICS[method](u, v) for u, v in tasks])
+        return np.mean([agreement.CORRELATIONS[method](u, v) for u, v in tasks])
 
     def gap(a, b, y) -> float:
         return mean(a, y) - mean(b, y)
 
     g = checks.check_generator(seed)
-    gaps = agreement.resampled_values(gap, (a, b, y), n_resamples, g, families=families)
+    gaps = agreement.bootstrap_values(gap, (a, b, y), n_resamples, g, families=families)
     low, high = np.quantile(gaps, [0.025, 0.975]).tolist()
     scaled = [stats.zscore(v, axis=-1) if method == "pearson" else v for v in (a, b)]
     swaps = _exchanges(n, n_resamples, g, families)

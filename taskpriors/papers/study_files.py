@@ -402,8 +402,8 @@ def _keep_reference(folder) -> None:  # table of accuracies, one row per network
         folder.keep("tables/linear_probe_reference.csv", table)
 
 
-class Prepared(NamedTuple):
-    "Prepared files of the studies."
+class TransformedImages(NamedTuple):
+    "TransformedImages files of the studies."
 
     place: Path
     pieces: list  # paths of complete files
@@ -421,7 +421,7 @@ def prepare_study_data(
     *,
     out: str | None = None,  # output folder; None is `study_files` in the cache
     fetched: str | None = None,  # folder of downloaded files; None is `study_data` in the cache
-) -> Prepared:
+) -> TransformedImages:
     "Download public networks and images, and write the data folder of the studies."
     can = (*_PACKS, *_NETWORKS)
     chosen = list(can) if names is None else checks.check_several(names, "names")
@@ -439,4 +439,4 @@ def prepare_study_data(
             source = study_data.fetch_study_data(name, out=fetched)
             folder.keep(path, _piece(name, source))
     _keep_reference(folder)
-    return Prepared(place, sorted(p for p in folder.sums if folder.has(p)), left_out())
+    return TransformedImages(place, sorted(p for p in folder.sums if folder.has(p)), left_out())

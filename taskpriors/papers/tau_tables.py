@@ -206,7 +206,7 @@ def family_intervals(
     if len(set(groups)) >= agreement.LEAST_FAMILIES:
         members = agreement.family_members(groups, len(models))
         generator = torch.Generator().manual_seed(0)
-        samples, times = agreement.resamples(len(models), n_resamples, generator, members)
+        samples, times = agreement.bootstrap_indices(len(models), n_resamples, generator, members)
         weights = np.stack([np.bincount(index, minlength=len(models)) for index in samples])
         share = _task_weights(keys)
         for metric, values in scores.items():

@@ -19,7 +19,7 @@ from ..blocks import evenly, row_blocks
 from ..checks import ArrayLike, Seed
 from ..kernels import product_factor
 from . import particles
-from .labelings import watch_chains
+from .labelings import diagnose_chains
 from .prefix import pairwise_rand
 from ..results import Result
 from ..signatures import documented
@@ -59,7 +59,7 @@ def critical_temperature(
     return 2 * _top_eigenvalue(Z) / q
 
 # %% ../../nbs/prior/13_calibration.ipynb #cf8693e8
-def _similarity(state, q, g) -> tuple[float, float]:  # over 200 tasks
+def _mean_rand_index(state, q, g) -> tuple[float, float]:  # over 200 tasks
     "Mean adjusted Rand index of two tasks, and its standard error; NaN with a single ancestor."
     cloud = state.cloud
     pick = torch.multinomial(cloud.weights().to(g.device), 200, replacement=True, generator=g)
@@ -101,22 +101,23 @@ def _cool_chains(
     P: particles.PottsModel, m: int, g: torch.Generator, betas: list, *, sweeps: int
 ) -> Iterator[particles.ParticleState]:  # states at each of `betas`
     "Cool m chains from independent labels, with `sweeps` Gibbs sweeps at each of `betas`."
-    state = particles.ParticleState.hot(P, m, g)
+    state = particles.ParticleState.independent(P, m, g)
     for beta in betas:
         for _ in range(sweeps):
             P.sweep(beta, state.labels, state.sums, g)
         yield state._replace(beta=beta)
 
 # %% ../../nbs/prior/13_calibration.ipynb #0b3ff9fd
-_SWEEPS_OF_CHECK = 50
+_CHECK_SWEEPS = 50
 
 
-def _reason_against_cooled(P, state, g) -> str:  # reason, or an empty string
+def _reason_against_cooled_chains(P, state, g) -> str:  # reason, or an empty string
+    "Return a reason if cooled chains differ from chains that start from prefix samples."
     m = state.labels.shape[1] // 2
     if m < 2:
         return "fewer than 4 chains, too few to compare"
     Y = torch.cat([P.prefix_labels(m, 1 / state.beta, g), state.labels[:, :m]], 1)
-    reason, _ = watch_chains(P, state.beta, Y, g, sweeps=_SWEEPS_OF_CHECK)
+    reason, _ = diagnose_chains(P, state.beta, Y, g, sweeps=_CHECK_SWEEPS)
     return reason
 
 # %% ../../nbs/prior/13_calibration.ipynb #1924774a
@@ -158,7 +159,7 @@ def calibrate_temperature(
     found = []
     for state in states:
         T = 1 / state.beta
-        rand_index, error = _similarity(state, P.q, g)
+        rand_index, error = _mean_rand_index(state, P.q, g)
         if math.isnan(rand_index):
             rule = "at least two independent particles must survive"
             got = f"one ancestor at temperature {T:.3g}"
@@ -172,7 +173,7 @@ def calibrate_temperature(
         rule = f"diversity {target} must be reached {span}"
         checks.refuse(rule, f"at least {diversities.min():.3g}", "pass another diversity")
     if method == "gibbs":
-        reason, other = _reason_against_cooled(P, state, g), "anneal"
+        reason, other = _reason_against_cooled_chains(P, state, g), "anneal"
     else:
         reason, other = state.cloud.too_few_ancestors(), "gibbs"
     if reason:

@@ -57,6 +57,7 @@ def tasks_of_priors(
 
 # %% ../../nbs/prior/16_consensus.ipynb #c475bc30
 def _gaussian_moments(Z, basis) -> TaskMoments:
+    "Task moments for targets of a Gaussian process with kernel Z Z^T."
     Zc = (Z - Z.mean(0)).to(basis.U)
     B = basis.U.T @ Zc
     few = B.shape[1] < B.shape[0]
@@ -133,8 +134,8 @@ def cross_skill(
             n_orders=n_orders,
             seed=seed,
         )
-    of_one = partial(_skills, distributions=distributions, n_classes=n_classes)
-    rows = map_blocks(of_one, features, executor=executor, progress=progress, desc="consensus")
+    of_model = partial(_skills, distributions=distributions, n_classes=n_classes)
+    rows = map_blocks(of_model, features, executor=executor, progress=progress, desc="consensus")
     return torch.stack(list(rows))
 
 # %% ../../nbs/prior/16_consensus.ipynb #ca725387
@@ -254,8 +255,8 @@ def _two_communities(B: Tensor) -> Tensor:  # bool, shape (k,)
     if vectors[:, 0].sum() < 0:
         vectors = -vectors
     angle = torch.atan2(vectors[:, 1], vectors[:, 0].clamp(min=0))
-    heard = angle[length > 1e-3 * length.max()]
-    return angle > (heard.min() + heard.max()) / 2
+    angles_of_members = angle[length > 1e-3 * length.max()]
+    return angle > (angles_of_members.min() + angles_of_members.max()) / 2
 
 # %% ../../nbs/prior/16_consensus.ipynb #0e5dfd1a
 def _perron_weights(B, n_copies, members) -> tuple[Tensor, float]:
@@ -287,7 +288,7 @@ class Consensus(Result):
     reason: str = ""  # why the consensus is not stable
 
 # %% ../../nbs/prior/16_consensus.ipynb #56609793
-_LIMIT = 0.5  # lambda_2/lambda_1 above which two communities are reported
+_SECOND_COMMUNITY_RATIO = 0.5  # lambda_2/lambda_1 above which two communities are reported
 
 
 @documented
@@ -326,7 +327,7 @@ def consensus_prior(
     ratio = (values[-2] / values[-1]).item()
     communities = [_perron_weights(B, n_copies, torch.ones(len(B), dtype=torch.bool))[0]]
     community = torch.zeros(len(B), dtype=torch.int64)
-    stable = ratio <= _LIMIT
+    stable = ratio <= _SECOND_COMMUNITY_RATIO
     if not stable:
         part = _two_communities(B)
         if min(part.sum(), (~part).sum()) >= 2:
@@ -412,7 +413,7 @@ def _overlaps(
     kernels: np.ndarray,  # shape (n_models, n, n)
     others: np.ndarray,  # shape (n_models, n, n)
 ) -> tuple[float, np.ndarray]:  # twice the sum over pairs; of each model with its others
-    "Sum of the inner products of all pairs of kernels, and of each kernel with its own partner."
+    "Sum of inner products of all pairs of kernels, and of each kernel with the one in `others`."
     total = kernels.sum(0)
     pairs = np.vdot(total, total) - sum(np.vdot(K, K) for K in kernels)
     return pairs, np.array([np.vdot(K, S) for K, S in zip(kernels, others, strict=True)])

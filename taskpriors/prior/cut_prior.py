@@ -31,20 +31,20 @@ class RowKernel(NamedTuple):
 
     def factor(self, X: Tensor) -> Tensor:  # shape (b, d)
         "Return the rows of the factor for some rows of the features."
-        return (X / _lengths(X, self.kind) - self.mean.to(X.device)) * self.scale
+        return (X / _row_norms(X, self.kind) - self.mean.to(X.device)) * self.scale
 
     def project(self, X: Tensor, W: Tensor) -> Tensor:  # shape (b, k)
         "Multiply rows of the factor by directions W, without forming the factor."
         of_mean = (self.mean.to(W.device)[:, None] * W).sum(0)
-        return (X @ W / _lengths(X, self.kind) - of_mean) * self.scale
+        return (X @ W / _row_norms(X, self.kind) - of_mean) * self.scale
 
-    def lift(self, X: Tensor, Y: Tensor) -> Tensor:  # shape (d, k)
-        "Multiply the transpose of rows of the factor by Y."
-        inner = X.T @ (Y / _lengths(X, self.kind))
+    def adjoint(self, X: Tensor, Y: Tensor) -> Tensor:  # shape (d, k)
+        "Multiply the transpose of rows of the factor by Y; the adjoint of `project`."
+        inner = X.T @ (Y / _row_norms(X, self.kind))
         return (inner - torch.outer(self.mean.to(X.device), Y.sum(0))) * self.scale
 
 
-def _lengths(X, kind) -> Tensor | float:  # divisors of the rows
+def _row_norms(X, kind) -> Tensor | float:  # divisors of the rows
     if kind == "linear":
         return 1.0
     top = X.abs().amax(1, keepdim=True)  # squares of very short or long rows under- or overflow
@@ -80,12 +80,12 @@ def row_kernel(
         width = min(checks.check_count(width, "width"), d, n)
     checks.check_memory(24 * d * d, "pass fewer features", device=rows.device)
     start = rows.read(slice(0, min(n, 4096)))
-    shift = (start / _lengths(start, kernel)).mean(0, dtype=torch.float64)
+    shift = (start / _row_norms(start, kernel)).mean(0, dtype=torch.float64)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
     second = torch.zeros(d, d, dtype=torch.float64, device=rows.device)
     size = 0.0
     for _, X in rows.blocks(block_size):
-        U = X / _lengths(X, kernel)
+        U = X / _row_norms(X, kernel)
         size += torch.linalg.vector_norm(U, dtype=torch.float64).item() ** 2
         U = U - shift.to(U)
         first += U.sum(0, dtype=torch.float64)
@@ -117,7 +117,7 @@ class CutPrior(Result):
     trace_cut: float  # truncated fraction of the trace, in [0, 1]
 
 
-def _side_by_side(kernels, size) -> Iterator:  # blocks of examples, and the rows of each model
+def _joint_blocks(kernels, size) -> Iterator:  # blocks of examples, and the rows of each model
     streams = [kernel.rows.blocks(size) for kernel in kernels]
     for parts in zip(*streams, strict=True):
         yield parts[0][0], [X for _, X in parts]
@@ -143,10 +143,10 @@ def _range(kernels, weights, width, size, seed) -> list[Tensor] | tuple[Tensor, 
     roots = roots.to(device)
     omega = (roots * omega.to(device)).split(widths)
     image = torch.zeros(sum(widths), width, dtype=torch.float64, device=device)
-    for _, parts in _side_by_side(kernels, size):
+    for _, parts in _joint_blocks(kernels, size):
         Y = _project(kernels, parts, omega)
         for lifted, kernel, X in zip(image.split(widths), kernels, parts, strict=True):
-            lifted += kernel.lift(X, Y.to(X))
+            lifted += kernel.adjoint(X, Y.to(X))
     return (roots * torch.linalg.qr(roots * image)[0]).split(widths)
 
 
@@ -198,7 +198,7 @@ def cut_prior(
     Q = _range(kernels, weights, width, size, seed)
     B = torch.empty(n, width, dtype=dtype)
     gram = torch.zeros(width, width, dtype=torch.float64)
-    for block, parts in _side_by_side(kernels, size):
+    for block, parts in _joint_blocks(kernels, size):
         part = _project(kernels, parts, Q)
         B[block] = part.cpu()
         gram = gram + (part.T @ part).double().cpu()

@@ -220,6 +220,7 @@ def weighted_gram(W: Tensor, w: Tensor, size: int = 8192) -> Tensor:  # W' diag(
 
 # %% ../../nbs/prior/15_heldout.ipynb #0d0367b7
 def _points_at_once(block_size: int | None, n: int) -> int:
+    "Return the examples per block; None selects a number."
     if block_size is None:
         return min(max(512, n // 8), 2048)
     return checks.check_count(block_size, "block_size")
@@ -440,12 +441,14 @@ def _neighbours(rows: slice, X: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]
 
 # %% ../../nbs/prior/15_heldout.ipynb #549589bf
 def _mean_labels_shared(rows: slice, X: Tensor, k: int, tasks: CheckedTasks) -> Tensor:
+    "Sum over queries of a block of their neighbours with the same label, averaged over tasks."
     query, near, share = _neighbours(rows, X, k)
     same = [share @ (y[near] == y[query]).double() for y in tasks.labels]
     return tasks.weights @ torch.stack(same)
 
 
 def _mean_edges(rows: slice, X: Tensor, k: int, distribution: _EdgeDistribution) -> Tensor:
+    "Sum over queries of a block of the edge probabilities of their neighbours."
     total = torch.zeros((), dtype=torch.float64, device=X.device)
     size = (rows.stop - rows.start) * k
     for query, near, share in zip(*(v.split(size) for v in _neighbours(rows, X, k)), strict=True):

@@ -61,7 +61,7 @@ def _chain_statistics(
     return names, torch.cat(values)
 
 # %% ../../nbs/prior/12_labelings.ipynb #ca6a15b1
-def watch_chains(
+def diagnose_chains(
     P: particles.PottsModel,  # the measure
     beta: float,  # inverse temperature of the sweeps
     Y: Tensor,  # labels, shape (n, m); changed in place
@@ -121,7 +121,7 @@ _COLD_SWEEPS = 40  # maximum number of sweeps
 _COLD_LOOK = 5  # sweeps between checks
 
 
-def _cold_chains_stay(
+def _reason_from_cold_chains(
     P: particles.PottsModel, state: particles.ParticleState, g: torch.Generator
 ) -> str:  # reason, or an empty string
     "Return a reason if cold chains remain at higher values of Tr(GK) than the particles reach."
@@ -133,7 +133,7 @@ def _cold_chains_stay(
     below = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
     c = _COLD_CHAINS
     one_class = (torch.arange(c, device=P.Z.device) % P.q).to(torch.int16).repeat(P.n, 1)
-    Y = torch.cat([P.hold(one_class), P.prefix_labels(c, P.T / 10, g)], 1)
+    Y = torch.cat([P.clamp_labels(one_class), P.prefix_labels(c, P.T / 10, g)], 1)
     U = P.sums(Y)
     for sweep in range(1, _COLD_SWEEPS + 1):
         P.sweep(1 / P.T, Y, U, g)
@@ -200,7 +200,7 @@ def _sample_chains(
     Y = P.independent_labels(m - m // 2, g)
     if m > 1:  # prefix samples first, independent labels last
         Y = torch.cat([P.prefix_labels(m // 2, P.T, g), Y], 1)
-    reason, _ = watch_chains(P, 1 / P.T, Y, g, sweeps=sweeps)
+    reason, _ = diagnose_chains(P, 1 / P.T, Y, g, sweeps=sweeps)
     device = Y.device
     return Labelings(
         labels=P.tasks(Y),
@@ -227,7 +227,7 @@ def _sample_particles(
     labels, cloud = state.labels, state.cloud
     same_draws = torch.Generator(device=g.device).set_state(g.get_state())
     reason = cloud.too_few_ancestors() or cloud.too_few_degrees(_MIN_DOF)
-    reason = reason or _cold_chains_stay(P, state, same_draws)
+    reason = reason or _reason_from_cold_chains(P, state, same_draws)
     ess, n_ancestors = cloud.ess[-1], cloud.n_ancestors()
     log_z, log_z_se = cloud.log_partition(), cloud.log_partition_se()
     heaviest = 1 / m if sweeps else cloud.families().max().item()

@@ -56,7 +56,7 @@ class Grouping(NamedTuple):
         "Number of groups."
         return int(self.number.max()) + 1
 
-    def parts_of(self, matrices: list[Tensor], X: Tensor) -> Tensor:  # shape (n, k)
+    def multiply(self, matrices: list[Tensor], X: Tensor) -> Tensor:  # shape (n, k)
         "Multiply X by a block-diagonal matrix with blocks (n_groups, size, size) for each size."
         out = torch.empty_like(X)
         for rows, M in zip(self.blocks, matrices, strict=True):
@@ -146,7 +146,7 @@ def _usable_choices(basis: RidgeBasis, T: Tensor, grouping: Grouping) -> Iterato
         inverses, least = _block_inverses(basis, grouping, alpha)
         keep, f = basis.residual_filter(alpha)
         if is_usable(least, basis.U, 1.0 if keep else f.square().mean().item()):
-            E = grouping.parts_of(inverses, _residual_map(basis, alpha, T))
+            E = grouping.multiply(inverses, _residual_map(basis, alpha, T))
             yield _PenaltyChoice(alpha, E, inverses)
 
 
@@ -167,7 +167,7 @@ def _best_penalty(basis: RidgeBasis, T: Tensor, grouping: Grouping) -> _PenaltyC
 def _second_order_change(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice) -> Tensor:
     "Second-order effect of deleting a group on the others, split over its examples."
     inverses, E = choice.inverses, choice.residuals.double()
-    S = grouping.parts_of(inverses, E)
+    S = grouping.multiply(inverses, E)
     n, out = len(E), E.new_zeros(len(E))
     squares = [M @ M for M in inverses]
     crossed = []
@@ -185,8 +185,8 @@ def _second_order_change(basis: RidgeBasis, grouping: Grouping, choice: _Penalty
             for k, own in enumerate(at):  # the blocks on the diagonal
                 B[own, k] = 0
             flat = B.flatten(1)
-            first = torch.einsum("ngs,ngt->gst", B, grouping.parts_of(squares, flat).view_as(B))
-            second = torch.einsum("ngs,ngt->gst", B, grouping.parts_of(crossed, flat).view_as(B))
+            first = torch.einsum("ngs,ngt->gst", B, grouping.multiply(squares, flat).view_as(B))
+            second = torch.einsum("ngs,ngt->gst", B, grouping.multiply(crossed, flat).view_as(B))
             own_squares = E[at] @ E[at].mT
             change = (first * own_squares).sum((1, 2)) + 2 * (inverse[part] * second).sum((1, 2))
             out[at] = (change / size)[:, None]
@@ -196,7 +196,7 @@ def _second_order_change(basis: RidgeBasis, grouping: Grouping, choice: _Penalty
 def _group_values(basis: RidgeBasis, grouping: Grouping, choice: _PenaltyChoice) -> Tensor:
     "Pseudo-values of the mean error; their sum over a group is the pseudo-value of the group."
     E = choice.residuals
-    S = grouping.parts_of(choice.inverses, E)
+    S = grouping.multiply(choice.inverses, E)
     first = (E * (_residual_map(basis, choice.alpha, S) - E)).sum(1, dtype=torch.float64)
     own = E.double().square().sum(1)
     return own + 2 * first - _second_order_change(basis, grouping, choice)

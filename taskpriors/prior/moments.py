@@ -23,7 +23,7 @@ from ..signatures import documented
 from .tails import outperform_probability, trace_covariance  # noqa: F401 - promised at this path
 
 # %% ../../nbs/prior/04_moments.ipynb #03d7eb32
-def coins_(x: Tensor, t: Tensor, w: Tensor, scratch: Tensor, *, small: bool) -> None:
+def bernoulli_moments_(x: Tensor, t: Tensor, w: Tensor, scratch: Tensor, *, small: bool) -> None:
     "Overwrite `t` with tanh(x/2), `w` with p(1-p) at p = sigmoid(x), and `scratch`."
     if small:
         torch.mul(x, x, out=t).mul_(-1 / 24).add_(0.5).mul_(x)
@@ -55,13 +55,13 @@ def _moment_sums(
     total = torch.zeros(n_sums, dtype=torch.float64, device=buffers.device)
     for block in blocks:
         shape = [points.stop - points.start for points in block]
-        K, M, scratch, *coins = buffers[:, : math.prod(shape)].view(-1, *shape)
-        tanhs, spreads = coins[::2], coins[1::2]
+        K, M, scratch, *bernoulli = buffers[:, : math.prod(shape)].view(-1, *shape)
+        tanhs, spreads = bernoulli[::2], bernoulli[1::2]
         prior.write(K, block, hollow=True)
         sums = [torch.abs(K, out=scratch).sum()]
         for o, t, w, tiny in zip(odds, tanhs, spreads, small, strict=True):
             x = K if o == 1 else torch.mul(K, o, out=M)
-            coins_(x, t, w, scratch, small=tiny)
+            bernoulli_moments_(x, t, w, scratch, small=tiny)
         for model in models:
             model.write(M, block, hollow=True)
             sums += [torch.mul(M, t, out=scratch).sum() for t in tanhs]
@@ -148,7 +148,7 @@ def trace_moments(
     diagonal = p.diagonal_cumulants([kernel.diagonal for kernel in kernels], 2)
     return TraceMoments(
         mean=p.shaped(tanh_sums / 2 + half_sums + diagonal[..., 0]),
-        variance=p.shaped(spread_sums * p.twice + diagonal[..., 1]),
+        variance=p.shaped(spread_sums * p.copies + diagonal[..., 1]),
         temperature=p.temperature,
         names=p.names,
         graphs=graphs,

@@ -16,29 +16,29 @@ from .edges import checked_odds
 from ..signatures import documented
 
 # %% ../../nbs/prior/18_objective.ipynb #95ca002f
-def _hot_edges(x) -> Tensor:  # sigmoid to first order
+def _first_order_edges(x) -> Tensor:  # sigmoid to first order
     return 0.5 + x / 4
 
 
 def _edge_table(
-    Z: Tensor, odds: float, undirected: bool, hot: bool = False
+    Z: Tensor, odds: float, undirected: bool, first_order: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Edge probabilities of a batch, and the weights of M_ij^2 in the variance.
 
-    Both have shape (m, m); `hot` takes the limit at high T.
+    Both have shape (m, m); `first_order` takes the limit at high T.
     """
     x = odds * (Z @ Z.T)
-    P = _hot_edges(x) if hot else torch.sigmoid(x)
-    W = torch.full_like(P, 0.25) if hot else P * torch.sigmoid(-x)
+    P = _first_order_edges(x) if first_order else torch.sigmoid(x)
+    W = torch.full_like(P, 0.25) if first_order else P * torch.sigmoid(-x)
     if undirected:
         return P.fill_diagonal_(1), (2 * W).fill_diagonal_(0)
     return P, W
 
 # %% ../../nbs/prior/18_objective.ipynb #7033e5ed
-def _edge_row_means(Z: Tensor, odds: float, undirected: bool, hot: bool = False) -> Tensor:
-    "Mean edge probability of each example; `hot` takes the limit at high T."
+def _edge_row_means(Z: Tensor, odds: float, undirected: bool, first_order: bool = False) -> Tensor:
+    "Mean edge probability of each example; `first_order` takes the limit at high T."
     blocks = row_blocks(len(Z), 512)
-    edges = _hot_edges if hot else torch.sigmoid
+    edges = _first_order_edges if first_order else torch.sigmoid
     means = [edges(odds * (Z[b] @ Z.T)).mean(1, dtype=torch.float64) for b in blocks]
     if not undirected:
         return torch.cat(means)
@@ -119,8 +119,8 @@ class TaskPriorLoss(nn.Module):
         self.statistic = checks.check_choice(statistic, statistics, "statistic")
         self.undirected = graphs == "undirected"
         self.register_buffer("prior", Z.detach())
-        self.hot = statistic == "hsic"
-        distribution = self.prior, self.odds, self.undirected, self.hot
+        self.first_order = statistic == "hsic"
+        distribution = self.prior, self.odds, self.undirected, self.first_order
         self.register_buffer(
             "row_means", None if statistic == "heldout" else _edge_row_means(*distribution)
         )
@@ -141,7 +141,8 @@ class TaskPriorLoss(nn.Module):
         X = checks.check_features(features)
         i = _as_index(index, len(self.prior), self.prior.device)
         checks.check_same_n(features=len(X), index=len(i))
-        P, W = (a.to(X) for a in _edge_table(self.prior[i], self.odds, self.undirected, self.hot))
+        table = _edge_table(self.prior[i], self.odds, self.undirected, self.first_order)
+        P, W = (a.to(X) for a in table)
         if self.statistic == "heldout":
             Q = _loo_operator(X, self.alpha)
             return (Q * P).sum() / len(X), (Q.square() * W).sum() / len(X)

@@ -57,8 +57,8 @@ def blocks_of_pairs(pairs: PairsLike, n: int) -> Tensor:  # shape (n,), int64
 _EQUAL = 1e-9  # cosines that differ by less are treated as equal
 
 
-class _Places(NamedTuple):
-    "Ranks of partners among the neighbours of their queries."
+class _PartnerRanks(NamedTuple):
+    "Ranks of the known partners among the neighbours of their queries, with ties."
 
     nearer: Tensor  # number of examples nearer than the partner, (n_queries,)
     as_near: Tensor  # number at the partner's distance, at least 1, (n_queries,)
@@ -80,24 +80,24 @@ class _Places(NamedTuple):
         return (total[last] - total[self.nearer.clamp(max=k)]) / self.as_near
 
 
-def _partner_places(
-    X: Tensor, queries: Tensor, partners: Tensor, *, asked: Tensor | None = None
-) -> _Places:
+def _partner_ranks(
+    X: Tensor, queries: Tensor, partners: Tensor, *, Q: Tensor | None = None
+) -> _PartnerRanks:
     """Count the examples that are nearer to each query than its partner, or equally near.
 
-    Queries are rows of `asked`, or rows of X, which are excluded from their own neighbours.
+    Queries are rows of Q, or rows of X, which are excluded from their own neighbours.
     """
     U = torch.nn.functional.normalize(X.double(), dim=1)
-    V = U if asked is None else torch.nn.functional.normalize(asked.double(), dim=1)
+    V = U if Q is None else torch.nn.functional.normalize(Q.double(), dim=1)
     nearer, as_near = [], []
     for rows in row_blocks(len(queries), max(1, 2**23 // len(U))):
         cosines = V[queries[rows]] @ U.T
         of_partner = cosines.gather(1, partners[rows, None])
-        if asked is None:
+        if Q is None:
             cosines.scatter_(1, queries[rows, None], -torch.inf)
         nearer.append((cosines > of_partner + _EQUAL).sum(1))
         as_near.append(((cosines - of_partner).abs() <= _EQUAL).sum(1))
-    return _Places(torch.cat(nearer), torch.cat(as_near))
+    return _PartnerRanks(torch.cat(nearer), torch.cat(as_near))
 
 # %% ../../nbs/prior/26_pair_retrieval.ipynb #4731f5d6
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,9 +154,9 @@ def pair_scores(
     for name, X in zip(names, models, strict=True):
         _warn_of_zeros(X, name)
         rows = queries.to(X.device), partners.to(X.device)
-        places = _partner_places(X.detach(), *rows)
-        hits.append(places.hits(k).cpu())
-        log_ranks.append(places.log_ranks().cpu())
+        ranks = _partner_ranks(X.detach(), *rows)
+        hits.append(ranks.hits(k).cpu())
+        log_ranks.append(ranks.log_ranks().cpu())
     return PairScores(
         names=names,
         k=k,
@@ -243,9 +243,9 @@ def query_scores(
             checks.refuse(rule, f"{Q.shape[1]} and {X.shape[1]} features", remedy)
         _warn_of_zeros(X, name)
         asked = relevant.queries.to(X.device), relevant.documents.to(X.device)
-        places = _partner_places(X.detach(), *asked, asked=Q.detach())
-        gains = by_query(relevant.grades * places.discounts(k).cpu()) / ideal
-        rows.append((by_query(places.hits(k)), gains, by_query(places.log_ranks()) / sizes))
+        ranks = _partner_ranks(X.detach(), *asked, Q=Q.detach())
+        gains = by_query(relevant.grades * ranks.discounts(k).cpu()) / ideal
+        rows.append((by_query(ranks.hits(k)), gains, by_query(ranks.log_ranks()) / sizes))
     hits, ndcg, log_ranks = map(torch.stack, zip(*rows, strict=True))
     n_places = sizes.clamp(max=k)
     return QueryScores(

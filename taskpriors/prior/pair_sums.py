@@ -63,7 +63,7 @@ def factor_kernel(Z: Tensor, scale: float = 1.0) -> _Kernel:
     return _Kernel([(Z, Z, scale)], scale * own, scale * off_diagonal)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d40
-def coin_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtype of `x`
+def bernoulli_cumulants(x: Tensor, order: int) -> Tensor:  # shape (order, ...), dtype of `x`
     "Cumulants 1 to `order` of Bernoulli variables with log-odds `x`."
     p = torch.sigmoid(x)
     q = torch.sigmoid(-x)
@@ -84,11 +84,11 @@ def _cumulant_block(
     K: Tensor, models: Iterable[Tensor], *, odds: list, order: int
 ) -> Tensor:  # float64, shape (n_models, n_odds, order)
     "Sums of M_ij^k kappa_k(odds*K_ij) over a block of K and the same block of each model."
-    coins = [coin_cumulants(o * K, order).flatten(1) for o in odds]
+    cumulants = [bernoulli_cumulants(o * K, order).flatten(1) for o in odds]
     sums = []
     for M in models:
         powers = torch.stack([M.flatten() ** k for k in range(1, order + 1)])
-        sums.append(torch.stack([(powers * kappa).sum(1) for kappa in coins]))
+        sums.append(torch.stack([(powers * kappa).sum(1) for kappa in cumulants]))
     return torch.stack(sums)
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d1d
@@ -108,8 +108,8 @@ def _sum_slices(slices, *, fn, prior, kernels, dtype) -> Tensor:
     total = prior.diagonal.new_zeros(())
     for block in slices:
         hollow = (kernel.block(block, dtype, hollow=True) for kernel in kernels)
-        copies = 1 if block[0] == block[1] else 2
-        total = total + copies * fn(prior.block(block, dtype), hollow)
+        times = 1 if block[0] == block[1] else 2
+        total = total + times * fn(prior.block(block, dtype), hollow)
     return total
 
 
@@ -122,7 +122,7 @@ class PairProblem(NamedTuple):
     kernel: _Kernel  # the prior kernel K
     temperatures: Tensor  # float64, shape (n_temps,)
     odds: list  # log-odds of an edge per unit of K_ij, one per temperature
-    twice: int  # entries of G per random edge: 1 directed, 2 undirected
+    copies: int  # entries of G per random edge: 1 directed, 2 undirected
     single_model: bool  # whether to drop the dimension of models from results
     single_temperature: bool  # whether to drop the dimension of temperatures
     dtype: torch.dtype  # dtype of the blocks, the most precise among the factors
@@ -156,8 +156,8 @@ class PairProblem(NamedTuple):
         if block_size is not None:
             block_size = checks.check_count(block_size, "block_size")
         dtype = max((Z.dtype for Z in factors), key=lambda d: d.itemsize)
-        twice = 2 if graphs == "undirected" else 1
-        odds = (twice / temperatures).tolist()
+        copies = 2 if graphs == "undirected" else 1
+        odds = (copies / temperatures).tolist()
         if max(odds) > torch.finfo(dtype).max:
             rule = f"1/temperature must be finite in {dtype}"
             remedy = "rescale the kernel or pass float64 factors"
@@ -169,7 +169,7 @@ class PairProblem(NamedTuple):
             kernel=factor_kernel(prior),
             temperatures=temperatures,
             odds=odds,
-            twice=twice,
+            copies=copies,
             single_model=not isinstance(M, Mapping),
             single_temperature=np.ndim(temperature) == 0,
             dtype=dtype,
@@ -224,7 +224,7 @@ class PairProblem(NamedTuple):
 
     def diagonal_cumulants(self, diagonals: list, order: int) -> Tensor:
         "Contribution of the pairs i = j to the cumulants, shape (n_models, n_temps, order)."
-        if self.twice == 1:
+        if self.copies == 1:
             return _cumulant_block(self.kernel.diagonal, diagonals, odds=self.odds, order=order)
         M = torch.stack(diagonals)
         out = M.new_zeros(len(M), len(self.odds), order)
@@ -238,7 +238,7 @@ class PairProblem(NamedTuple):
         off_diagonal = check_overflow(self.sum_pairs(fn, kernels, size))
         k = torch.arange(order, dtype=torch.float64, device=self.prior.device)
         diagonal = self.diagonal_cumulants([kernel.diagonal for kernel in kernels], order)
-        return off_diagonal * self.twice**k + diagonal
+        return off_diagonal * self.copies**k + diagonal
 
 # %% ../../nbs/prior/03_pair_sums.ipynb #3a5c0d39
 def check_overflow(x: Tensor) -> Tensor:

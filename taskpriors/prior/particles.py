@@ -71,7 +71,7 @@ class PottsModel:
         k = self.n_clamped
         return [slice(b.start + k, b.stop + k) for b in blocks.row_blocks(self.n - k, size)]
 
-    def hold(self, Y: Tensor) -> Tensor:
+    def clamp_labels(self, Y: Tensor) -> Tensor:
         "Write the known labels into Y, shape (n, m), in place."
         if self.clamped is not None:
             Y[: self.n_clamped] = self.clamped[:, None].to(Y)
@@ -91,7 +91,7 @@ class PottsModel:
     def independent_labels(self, m: int, g: torch.Generator) -> Tensor:  # shape (n, m), int16
         "Draw independent labels, the measure at 1/T = 0."
         u = torch.rand(self.n, m, generator=g, device=g.device, dtype=torch.float64)
-        return self.hold((u.to(self.Z.device) * self.q).to(torch.int16))
+        return self.clamp_labels((u.to(self.Z.device) * self.q).to(torch.int16))
 
     def prefix_labels(self, m: int, T: float, g: torch.Generator) -> Tensor:  # (n, m), int16
         "Draw labels by Algorithm 1 with the pair term 2K/T, in the order of the rows."
@@ -212,7 +212,7 @@ class ParticleState(NamedTuple):
     cloud: _ParticleCloud  # weights and ancestors
 
     @classmethod
-    def hot(cls, P: PottsModel, m: int, g: torch.Generator) -> "ParticleState":
+    def independent(cls, P: PottsModel, m: int, g: torch.Generator) -> "ParticleState":
         "Draw m particles of independent labels, without weights."
         Y = P.independent_labels(m, g)
         cloud = _ParticleCloud(m, P.Z.device, log_z=(P.n - P.n_clamped) * math.log(P.q))
@@ -229,7 +229,7 @@ class ParticleState(NamedTuple):
         step: float = 0.98,  # conditional effective sample size per step, as a fraction of m
     ) -> Iterator["ParticleState"]:  # states at all intermediate beta, including `betas`
         "Anneal weighted particles, starting from independent labels."
-        state = cls.hot(P, m, g)
+        state = cls.independent(P, m, g)
         for end in betas:
             while state.beta < end:
                 beta = _next_beta(state.cloud, P.trace(state.sums), state.beta, end, step)

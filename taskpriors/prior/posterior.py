@@ -149,7 +149,7 @@ def label_evidence(
     )
 
 # %% ../../nbs/prior/22_posterior.ipynb #7829b7ba
-_FADE = 10.0  # number of labels that the prior weights are worth
+_PRIOR_LABELS = 10.0  # number of labels that the prior weights are worth
 _POWERS = (0.03, 0.1, 0.3, 1.0)  # powers of the evidence to average over
 
 # %% ../../nbs/prior/22_posterior.ipynb #1f9f0752
@@ -194,12 +194,12 @@ def posterior_weights(
     share = -n_copies.log()  # share of a component in the weight of its copies
     step = evidence.predictive
     before = step.cumsum(2) - step
-    fading = _FADE / (_FADE + torch.arange(k))
+    fading = _PRIOR_LABELS / (_PRIOR_LABELS + torch.arange(k))
     losses, candidates = [], []
     for t in powers:
         log_w = t * before + fading * prior[:, None, None] + share[:, None, None]
         losses.append(-(log_w.log_softmax(0) + step).logsumexp(0).sum(1).mean())
-        log_w = t * evidence.log_evidence + _FADE / (_FADE + k) * prior + share
+        log_w = t * evidence.log_evidence + _PRIOR_LABELS / (_PRIOR_LABELS + k) * prior + share
         candidates.append(log_w.softmax(0))
     shares = (-torch.stack(losses)).softmax(0)
     return (shares @ torch.stack(candidates) if k else w), shares
@@ -337,8 +337,8 @@ def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)
 _TINY = 1e-9  # probabilities below this are rounding errors
 
 
-class _Duels:
-    "Examples whose inclusion is decided in duels between neighbours."
+class _PivotalSampler:
+    "State of the local pivotal method, which decides inclusion in pairs of near examples."
 
     def __init__(
         self,
@@ -347,59 +347,62 @@ class _Duels:
         g: np.random.Generator,
     ) -> None:
         self.distances, self.p, self.g = distances, p.copy(), g
-        self.open = np.ones(len(p), bool)
+        self.undecided = np.ones(len(p), bool)
 
-    def settle(self, i: int | np.integer, value: float) -> None:
+    def set_probability(self, i: int | np.integer, value: float) -> None:
+        "Set an inclusion probability; 0 and 1 are decisions."
         self.p[i] = value
         if value < _TINY or value > 1 - _TINY:
-            self.p[i], self.open[i] = round(value), False
+            self.p[i], self.undecided[i] = round(value), False
 
     def nearest(self, i: int) -> int:  # among undecided examples
-        others = np.flatnonzero(self.open)
+        others = np.flatnonzero(self.undecided)
         others = others[others != i]
         return int(others[self.distances[i, others].argmin()])
 
-    def take(self, i: int) -> None:  # include example i, and lower its neighbours' probabilities
+    def include(self, i: int) -> None:  # include example i, and lower its neighbours' probabilities
         missing = 1 - self.p[i]
-        self.settle(i, 1.0)
-        while missing > _TINY and self.open.any():
+        self.set_probability(i, 1.0)
+        while missing > _TINY and self.undecided.any():
             j = self.nearest(i)
             mass = min(missing, self.p[j])
             missing -= mass
-            self.settle(j, self.p[j] - mass)
+            self.set_probability(j, self.p[j] - mass)
 
-    def duel(self) -> None:
-        undecided = np.flatnonzero(self.open)
+    def pivot(self) -> None:
+        "Decide a random undecided example or its nearest neighbour, with the same expectations."
+        undecided = np.flatnonzero(self.undecided)
         i = int(undecided[self.g.integers(len(undecided))])  # faster than `choice`
         j = self.nearest(i)
         a, b = float(self.p[i]), float(self.p[j])
         t = a + b
         first = self.g.random() < (a / t if t < 1 else (1 - b) / (2 - t))
         high, low = (i, j) if first else (j, i)
-        self.settle(high, min(t, 1.0))
-        self.settle(low, max(t - 1, 0.0))
+        self.set_probability(high, min(t, 1.0))
+        self.set_probability(low, max(t - 1, 0.0))
 
-    def decide(self) -> np.ndarray:  # rows of the sample
-        while np.count_nonzero(self.open) > 1:
-            self.duel()
-        for i in np.flatnonzero(self.open):
-            self.settle(i, float(self.g.random() < self.p[i]))
+    def sample(self) -> np.ndarray:  # rows of the sample
+        "Decide all examples."
+        while np.count_nonzero(self.undecided) > 1:
+            self.pivot()
+        for i in np.flatnonzero(self.undecided):
+            self.set_probability(i, float(self.g.random() < self.p[i]))
         return np.flatnonzero(self.p > 0.5)
 
 # %% ../../nbs/prior/22_posterior.ipynb #2f418c84
-_LOOKED_AT = 4096  # maximum number of examples among which a sample is spread
+_MOST_CANDIDATES = 4096  # maximum number of examples among which a sample is spread
 
 
-def _halvings(distances, labelled, rows, g) -> list[int]:
+def _spread_order(distances, labelled, rows, g) -> list[int]:
     "Return rows in an order whose prefixes are well spread."
     order: list = []
     while len(rows) > 1:
         points = np.concatenate([labelled, rows])
         share = (len(labelled) + len(rows) / 2) / len(points)
-        duels = _Duels(distances[np.ix_(points, points)], np.full(len(points), share), g)
+        sampler = _PivotalSampler(distances[np.ix_(points, points)], np.full(len(points), share), g)
         for i in range(len(labelled)):
-            duels.take(i)
-        half = points[duels.decide()]
+            sampler.include(i)
+        half = points[sampler.sample()]
         stays = rows[np.isin(rows, half)]
         order[:0] = g.permutation(rows[~np.isin(rows, half)]).tolist()
         if len(stays) == len(rows):
@@ -408,11 +411,11 @@ def _halvings(distances, labelled, rows, g) -> list[int]:
     return [*rows.tolist(), *order]
 
 
-def points_looked_at(
+def candidate_rows(
     n: int,  # number of examples
     labelled: np.ndarray,  # distinct rows of the labelled examples
     g: np.random.Generator,
-    most: int = _LOOKED_AT,  # maximum number of rows returned
+    most: int = _MOST_CANDIDATES,  # maximum number of rows returned
     fresh: np.ndarray | None = None,  # unlabelled rows that may be chosen; None: all
 ) -> tuple[np.ndarray, np.ndarray]:  # labelled (at most half) and unlabelled rows, ascending
     "Draw the rows among which a sample is spread, both labelled and unlabelled."
@@ -447,16 +450,16 @@ def spread_points(
         got = f"{done[0]} to {done[-1]} of {len(X)} examples"
         checks.refuse("labelled must contain row numbers", got, "number the examples from 0")
     k = checks.check_count(n_points, "n_points", high=len(X) - len(done))
-    done, fresh = points_looked_at(len(X), done, g, max(_LOOKED_AT, 2 * k))
+    done, fresh = candidate_rows(len(X), done, g, max(_MOST_CANDIDATES, 2 * k))
     rows = np.concatenate([done, fresh])
     near = X[torch.as_tensor(rows)].double()
     distances = torch.cdist(near, near).numpy()
     m = len(done)
-    duels = _Duels(distances, np.full(len(rows), (m + k) / len(rows)), g)
+    sampler = _PivotalSampler(distances, np.full(len(rows), (m + k) / len(rows)), g)
     for i in range(m):
-        duels.take(i)
-    chosen = duels.decide() if m + k < len(rows) else np.arange(len(rows))
-    return torch.as_tensor(rows[_halvings(distances, np.arange(m), chosen[chosen >= m], g)])
+        sampler.include(i)
+    chosen = sampler.sample() if m + k < len(rows) else np.arange(len(rows))
+    return torch.as_tensor(rows[_spread_order(distances, np.arange(m), chosen[chosen >= m], g)])
 
 # %% ../../nbs/prior/22_posterior.ipynb #6d1243b6
 def consensus_coordinates(reference_set: Iterable, *, n_dims: int = 64, seed: int = 0) -> Tensor:

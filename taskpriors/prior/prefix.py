@@ -177,10 +177,10 @@ def check_given(
     return torch.where(unknown, -1, checked).to(device)
 
 # %% ../../nbs/prior/08_prefix.ipynb #3115f047
-_SIDE_BY_SIDE = 2**22  # maximum working memory of a batch of orders, in numbers
+_BATCH_ENTRIES = 2**22  # maximum working memory of a batch of orders, in numbers
 
 
-def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True) -> None:
+def _fill_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True) -> None:
     "Fill labels (n_priors, m, n) with tasks, divided among orders that all priors share."
     Z = priors[0][0]
     if clamped is None:
@@ -190,7 +190,7 @@ def _deal_tasks(labels, priors, q, g, *, clamped=None, n_orders=1, shuffle=True)
     width = sum(F.shape[1] for F, _ in priors)
     parts = labels.tensor_split(n_orders, 1)  # the largest first
     numbers = parts[0].shape[1] * (n + (q - 1) * width) + _BLOCK * width
-    for some in blocks.row_blocks(n_orders, max(1, _SIDE_BY_SIDE // numbers)):
+    for some in blocks.row_blocks(n_orders, max(1, _BATCH_ENTRIES // numbers)):
         batch = parts[some]
         m = batch[0].shape[1]
         orders, ahead = [], []
@@ -250,7 +250,7 @@ def sample_labels(
     given = check_given(given, n=len(Z), n_classes=q, device=Z.device)
     g = checks.check_generator(seed, Z.device)
     labels = torch.empty(m, len(Z), dtype=torch.int64, device=Z.device)
-    _deal_tasks(labels[None], [(Z, scale)], q, g, clamped=given, n_orders=k, shuffle=shuffle)
+    _fill_tasks(labels[None], [(Z, scale)], q, g, clamped=given, n_orders=k, shuffle=shuffle)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #b02b768b
@@ -282,11 +282,11 @@ def sample_labels_of_priors(
     given = check_given(given, n=n, n_classes=q, device=device)
     labels = torch.empty(len(priors), m, n, dtype=torch.int64)
     g = checks.check_generator(seed, device)
-    _deal_tasks(labels, priors, q, g, clamped=given, n_orders=k)
+    _fill_tasks(labels, priors, q, g, clamped=given, n_orders=k)
     return labels
 
 # %% ../../nbs/prior/08_prefix.ipynb #5fdfc17f
-def _first_names(y: Tensor, q: int) -> Tensor:  # shape (m, n)
+def _renumbered(y: Tensor, q: int) -> Tensor:  # shape (m, n)
     "Renumber the classes of each task in order of first appearance."
     n = y.shape[1]
     first = [torch.where((y == c).any(1), (y == c).int().argmax(1), n + c) for c in range(q)]
@@ -295,7 +295,7 @@ def _first_names(y: Tensor, q: int) -> Tensor:  # shape (m, n)
 
 def _n_distinct_tasks(y: Tensor, q: int) -> int:
     "Count the tasks that are distinct up to a permutation of classes."
-    rows = _first_names(y, q).to(torch.uint8 if q < 256 else torch.int16).cpu().numpy()
+    rows = _renumbered(y, q).to(torch.uint8 if q < 256 else torch.int16).cpu().numpy()
     return len({row.tobytes() for row in rows})
 
 # %% ../../nbs/prior/08_prefix.ipynb #3db0935c

@@ -39,6 +39,7 @@ def _gaussian_variance(basis: ridge.RidgeBasis, Z: Tensor, noise: float, alpha: 
 
 # %% ../../nbs/prior/21_regression.ipynb #38c420ad
 def _moments(basis: ridge.RidgeBasis, Z: Tensor, noise: float = 0.0) -> TaskMoments:
+    "Task moments for targets of a Gaussian process with kernel Z Z^T + noise I."
     B = basis.U.T @ Z
     noise_part = noise * torch.eye(len(B), dtype=torch.float64, device=B.device)
     return TaskMoments(

@@ -59,7 +59,9 @@ class RowFit(NamedTuple):
     target_mean: Tensor  # shape (k,), float64
 
 
-class _Gram:  # of rows minus a shift
+class _Gram:
+    "Sums of rows minus a shift, and of their outer products, over any number of blocks."
+
     def __init__(self, d, device):
         self.n = 0
         self.first = torch.zeros(d, dtype=torch.float64, device=device)
@@ -77,7 +79,9 @@ class _Gram:  # of rows minus a shift
         self.second += other.second
 
 
-class _Cross:  # of rows minus a shift with targets
+class _Cross:
+    "Sums of products of rows minus a shift with targets, and of the targets."
+
     def __init__(self, d, k, device):
         self.products = torch.zeros(d, k, dtype=torch.float64, device=device)
         self.targets = torch.zeros(k, dtype=torch.float64, device=device)
@@ -103,10 +107,12 @@ def _fit(
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #1e7baf4c
 def _code_columns(tasks) -> int:
+    "Number of columns of the codes of all tasks."
     return len(tasks.labels) * (tasks.n_classes - 1)
 
 
 def _check_pass(rows, tasks, block_size) -> int:
+    "Check the shape and the memory of a pass over the rows; return the rows of a block."
     n, d = rows.shape
     k = sum(map(_code_columns, tasks))
     if block_size is None:
@@ -177,6 +183,8 @@ _PART = 1024  # examples of the sample per block of codes and residuals
 
 
 class _Sample(NamedTuple):
+    "Evaluated examples in the coordinates of a fit, with their tasks."
+
     U: Tensor  # coordinates divided by singular values, shape (m, r), in the rows' precision
     tasks: _RowTasks  # on the sample
     target_mean: Tensor  # mean of the codes over the fitted examples, shape (k,)
@@ -196,6 +204,7 @@ class _Sample(NamedTuple):
 
 
 def _sample(fit, rows, tasks, index) -> _Sample:
+    "Read some rows and project them to the coordinates of a fit."
     W = fit.V / fit.s
     X = rows.take(index)
     U = X.new_empty(len(X), len(fit.s))
@@ -205,7 +214,7 @@ def _sample(fit, rows, tasks, index) -> _Sample:
     return _Sample(U, tasks, fit.target_mean.to(X.dtype))
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #fb15e290
-_CHOOSING = 2**11  # examples used to select the penalty if not all are evaluated
+_PENALTY_EXAMPLES = 2**11  # examples used to select the penalty if not all are evaluated
 
 
 def _code_spread(fit, tasks) -> Tensor:  # variance of the codes of each task, shape (n_tasks,)
@@ -213,11 +222,13 @@ def _code_spread(fit, tasks) -> Tensor:  # variance of the codes of each task, s
     return 1 - 1 / tasks.n_classes - mean_squares
 
 
-def _filter(fit, alpha) -> Tensor:
+def _filter(fit, alpha) -> Tensor:  # shape (r,)
+    "Shrinkage of each direction by a ridge penalty."
     return fit.s**2 / (fit.s**2 + alpha)
 
 
-def _leverages(fit, U, f) -> Tensor:  # f of shape (n_alphas, r): shape (n_alphas, m), float64
+def _leverages(fit, U, f) -> Tensor:  # shape (n_alphas, m), float64
+    "Diagonal of the hat matrix at the evaluated examples, for filters f of shape (n_alphas, r)."
     return 1 / fit.n + torch.cat([f @ part.double().square().T for part in U.split(_PART)], 1)
 
 
@@ -232,7 +243,7 @@ def _grid_errors(fit, sample, tasks, alphas) -> Tensor:
     usable = (slack.amin(1) > tol) & (lost <= ridge_tasks.MOST_LOST)
     index = torch.arange(len(sample.U))
     if fit.n > len(sample.U):
-        index = blocks.evenly(len(index), _CHOOSING)
+        index = blocks.evenly(len(index), _PENALTY_EXAMPLES)
     weight = (slack[:, index] ** -2 - level[:, None] ** -2).where(usable[:, None], 0.0)
     chosen = sample.some(index)
     C = fit.C.T.to(chosen.U)
@@ -288,8 +299,8 @@ def _evaluate(fit, sample, tasks, alpha) -> dict[str, Tensor]:
         weighted = excess[points, None].to(U) * R
         products += part.T @ weighted
         shift += weighted.sum(0) / fit.n
-    taught = f[:, None] * (level**-2 * (1 - f)[:, None] * fit.C + each * products)
-    both = torch.cat([fitted, taught], 1).to(U)
+    training_effect = f[:, None] * (level**-2 * (1 - f)[:, None] * fit.C + each * products)
+    both = torch.cat([fitted, training_effect], 1).to(U)
     own_weight = h * (level**-2 + each * excess)
     training = []
     for points, part, Y in sample.parts():
@@ -304,15 +315,16 @@ def _evaluate(fit, sample, tasks, alpha) -> dict[str, Tensor]:
     by_point = squares.mean(1) / slack**2
     scaled = by_point / slack
     as_test = level**-2 * off_diagonal + each * _squares_beside(fit, U, f, excess)
-    as_teacher = scaled.mean() * off_diagonal
-    as_teacher = as_teacher + each * _squares_beside(fit, U, f, scaled - scaled.mean())
-    pseudo = by_point * (1 - as_test) + 2 * training - 2 * as_teacher / slack
+    as_training = scaled.mean() * off_diagonal
+    as_training = as_training + each * _squares_beside(fit, U, f, scaled - scaled.mean())
+    pseudo = by_point * (1 - as_test) + 2 * training - 2 * as_training / slack
     parts = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
     parts["sampled_values"] = excess * squares.mean(1)
     return {name: values.cpu() for name, values in parts.items()}
 
 
 def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:
+    "Form a result from the errors of the tasks and the choice of a penalty."
     error, m = task_errors.mean().item(), len(task_errors)
     alpha, grid, errors = choice
     return HeldoutError(
@@ -331,6 +343,7 @@ def _error_of(task_errors, baseline, choice, **parts) -> HeldoutError:
 
 
 def _heldout(fit, sample, tasks):
+    "Leave-one-out error over all examples, from the residuals of a sample."
     choice = _choose(fit, sample, tasks)
     parts = _evaluate(fit, sample, tasks, choice[0])
     spread = _code_spread(fit, tasks)
@@ -353,7 +366,9 @@ def _heldout(fit, sample, tasks):
 _EVALUATED = 2**14  # number of evaluated examples
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #b81ebd01
-class _Groups(NamedTuple):  # a sample of whole groups
+class _Groups(NamedTuple):
+    "A sample of whole groups."
+
     n: int  # number of fitted examples
     sample: _Sample
     grouping: whole_groups.Grouping  # groups of the sample
@@ -369,13 +384,13 @@ def _sample_of_groups(fit, rows, tasks, number, index) -> _Groups:
     return _Groups(fit.n, sample, grouping, weights.to(sample.U.device))
 
 
-_TOGETHER = 2**22  # maximum number of target entries in memory
+_AT_ONCE = 2**22  # maximum number of target entries in memory
 
 
 def _task_parts(fit, groups) -> Iterator[tuple]:
     "Iterate over slices of tasks, their columns of C and their centred targets."
     q1, m = groups.sample.tasks.n_classes - 1, len(groups.sample.U)
-    for part in blocks.row_blocks(len(groups.sample.tasks.labels), max(1, _TOGETHER // (m * q1))):
+    for part in blocks.row_blocks(len(groups.sample.tasks.labels), max(1, _AT_ONCE // (m * q1))):
         columns = slice(part.start * q1, part.stop * q1)
         tasks = groups.sample.tasks._replace(labels=groups.sample.tasks.labels[part])
         targets = tasks.targets(slice(None), groups.sample.U)
@@ -403,7 +418,7 @@ def _choose_without_groups(fit, groups) -> tuple[float, Tensor, Tensor]:
         for alpha, matrices in inverses.items():
             f = _filter(fit, alpha)
             R = T - U @ (f[:, None] * C).to(T)
-            squares = groups.grouping.parts_of(matrices, R).square().sum(dtype=torch.float64)
+            squares = groups.grouping.multiply(matrices, R).square().sum(dtype=torch.float64)
             fitted = R.square().sum(dtype=torch.float64) / _level(fit, f) ** 2
             errors[alpha] += (squares - fitted).item() / len(T)
     for alpha in inverses:
@@ -459,8 +474,8 @@ def _evaluate_groups(fit, groups, f) -> tuple[dict[str, Tensor], Tensor]:
     codes = groups.sample.tasks.codes.to(U)
     for tasks, C, T in _task_parts(fit, groups):
         R = T - U @ (f[:, None] * C).to(T)
-        E = grouping.parts_of(inverses, R)
-        S = grouping.parts_of(inverses, E)
+        E = grouping.multiply(inverses, R)
+        S = grouping.multiply(inverses, E)
         gained = E.double().square() - R.double().square() / level**2
         unfitted = C.square() * (2 * f - f**2)[:, None]
         columns = gained.mean(0) - unfitted.sum(0) / fit.n / level**2
@@ -470,7 +485,7 @@ def _evaluate_groups(fit, groups, f) -> tuple[dict[str, Tensor], Tensor]:
         D = S - R / level.to(R) ** 2
         closed = ((f * (1 - f))[:, None] * C / level**2).to(U)
         sampled = U @ (f[:, None] * (U.T @ D).double()).to(U) + D.sum(0) / fit.n
-        alone = grouping.parts_of(hats, R / level.to(R) ** 2 + each.to(R) * D)
+        alone = grouping.multiply(hats, R / level.to(R) ** 2 + each.to(R) * D)
         first -= (E * (U @ closed + each.to(R) * sampled - alone)).sum(1, dtype=torch.float64)
         scores = (T - E + groups.sample.target_mean_of(tasks)).view(len(U), -1, len(codes) - 1)
         labels = groups.sample.tasks.labels[tasks].to(U.device).T
@@ -482,10 +497,10 @@ def _evaluate_groups(fit, groups, f) -> tuple[dict[str, Tensor], Tensor]:
             Q += B @ B.mT
     trace = sum(M.diagonal(dim1=1, dim2=2).sum() for M in crossed) / len(U)
     as_test = _sums_beside(groups, f, hats, [M @ M for M in inverses], level**-2)
-    as_teacher = _sums_beside(groups, f, hats, crossed, trace)
+    as_training = _sums_beside(groups, f, hats, crossed, trace)
     pseudo = own + 2 * first
     for k, rows in enumerate(grouping.blocks):
-        moved = (as_test[k] * squares[k] + 2 * inverses[k] * as_teacher[k]).sum((1, 2))
+        moved = (as_test[k] * squares[k] + 2 * inverses[k] * as_training[k]).sum((1, 2))
         pseudo[rows.to(U.device)] -= (moved / rows.shape[1])[:, None]
     parts = dict(point_errors=own / m, pseudo_values=pseudo / m, sampled_values=beyond / m)
     parts["task_errors"] = by_task
@@ -513,8 +528,8 @@ def _heldout_groups(fit, rows, tasks, number, *, n_evaluated) -> tuple[HeldoutEr
     groups = choosing = _sample_of_groups(fit, rows, tasks, number, index)
     baselines = _constant_errors(fit, tasks, number)
     baseline = check_baseline(baselines.mean().item())
-    if len(index) < fit.n and len(index) > _CHOOSING:
-        some = whole_groups.evaluated_rows(len(index), _CHOOSING, number[index])
+    if len(index) < fit.n and len(index) > _PENALTY_EXAMPLES:
+        some = whole_groups.evaluated_rows(len(index), _PENALTY_EXAMPLES, number[index])
         choosing = _sample_of_groups(fit, rows, tasks, number, index[some])
     choice = _choose_without_groups(fit, choosing)
     parts, right = _evaluate_groups(fit, groups, _filter(fit, choice[0]))
@@ -541,7 +556,8 @@ class _KnownLabels(NamedTuple):
     fourth: float  # mean of |x - mean|^4 over the evaluated examples
 
 
-def _of_known(fit, rows, tasks, number, *, n_evaluated) -> _KnownLabels:  # KnownLabels
+def _of_known(fit, rows, tasks, number, *, n_evaluated) -> _KnownLabels:
+    "Evaluate probes on known labels."
     sample = _sample(fit, rows, tasks, blocks.evenly(fit.n, n_evaluated))
     lengths = torch.cat([part.double().square() @ fit.s**2 for part in sample.U.split(_PART)])
     fourth = lengths.square().mean().item()
@@ -566,7 +582,7 @@ def _probes(fit, rows, tasks, mask, n_evaluated) -> Tensor:  # (n_tasks, n_evalu
     "Whether each held-out example is classified correctly: 1 if so, else 0."
     fitted = mask.nonzero().flatten()
     if len(fitted) > n_evaluated:
-        fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _CHOOSING))]
+        fitted = fitted[blocks.evenly(len(fitted), min(n_evaluated, _PENALTY_EXAMPLES))]
     alpha, _, _ = _choose(fit, _sample(fit, rows, tasks, fitted), tasks)
     held_out = (~mask).nonzero().flatten()
     new = _sample(fit, rows, tasks, held_out[blocks.evenly(len(held_out), n_evaluated)])

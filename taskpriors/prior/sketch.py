@@ -20,7 +20,7 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Seed
 from . import pair_sums
-from .moments import TraceMoments, coins_
+from .moments import TraceMoments, bernoulli_moments_
 from ..signatures import documented
 
 # %% ../../nbs/prior/05_sketch.ipynb #6f712933
@@ -73,21 +73,21 @@ def _near_partitions(problem: pair_sums.PairProblem) -> list[Tensor]:  # cells, 
     return [_near_cells([problem.prior], most), _near_cells(problem.models, most)]
 
 # %% ../../nbs/prior/05_sketch.ipynb #6d56d1a2
-class _Sketched(NamedTuple):
-    "Arrays from which sums over blocks are computed, and how blocks are drawn."
+class _TileSampler(NamedTuple):
+    "Sampler of tiles: blocks of pairs whose rows and columns are drawn at random."
 
     problem: pair_sums.PairProblem
     partitions: list  # cell of each example, shape (n,) each
     generator: torch.Generator
-    side: int  # rows of a random block of pairs, called a lot, and also columns
-    together: int  # lots per batch
+    side: int  # number of rows and of columns of a tile, which is a block of pairs
+    tiles_per_batch: int  # tiles per batch
     probabilities: Tensor  # probability of drawing each example, shape (n,)
 
 
-class _Side(NamedTuple):
-    "The rows or columns of several blocks."
+class _WeightedPoints(NamedTuple):
+    "The examples in the rows, or in the columns, of several tiles, with their weights."
 
-    points: Tensor  # shape (n_lots, size)
+    points: Tensor  # shape (n_tiles, size)
     weight: Tensor  # float64, of the same shape
 
 
@@ -95,8 +95,8 @@ def _gram(F, rows, cols, dtype) -> Tensor:
     return F[rows.points].to(dtype) @ F[cols.points].to(dtype).mT
 
 
-def _share_a_cell(partitions: Sequence, rows: _Side, cols: _Side) -> Tensor:
-    "Mark the pairs that share a cell of any partition, shape (lots, rows, columns)."
+def _share_a_cell(partitions: Sequence, rows: _WeightedPoints, cols: _WeightedPoints) -> Tensor:
+    "Mark the pairs that share a cell of any partition, shape (tiles, rows, columns)."
     same = torch.zeros((), dtype=torch.bool, device=rows.points.device)
     for cell in partitions:
         same = same | (cell[rows.points][:, :, None] == cell[cols.points][:, None])
@@ -104,55 +104,55 @@ def _share_a_cell(partitions: Sequence, rows: _Side, cols: _Side) -> Tensor:
 
 
 @torch.no_grad()
-def _lot_sums(sketched, rows, cols, partitions) -> tuple[Tensor, Tensor, Tensor]:
-    """Weighted sums over the pairs of each block that share no cell of `partitions`.
+def _tile_sums(sampler, rows, cols, partitions) -> tuple[Tensor, Tensor, Tensor]:
+    """Weighted sums over the pairs of each tile that share no cell of `partitions`.
 
-    Returns y of shape (n_lots, n_models, 2, n_temps), the control variates c of shape
-    (n_lots, n_models, 2, 1), and the sum of abs(K) over each lot, (n_lots,).
+    Returns y of shape (n_tiles, n_models, 2, n_temps), the control variates c of shape
+    (n_tiles, n_models, 2, 1), and the sum of abs(K) over each tile, (n_tiles,).
     """
-    problem = sketched.problem
+    problem = sampler.problem
     dtype = problem.dtype
-    struck = _share_a_cell(partitions, rows, cols)
+    masked = _share_a_cell(partitions, rows, cols)
     column = cols.weight.to(dtype)[..., None]
 
     def total(x) -> Tensor:
         return ((x @ column)[..., 0] * rows.weight).sum(1, dtype=torch.float64)
 
-    K = _gram(problem.prior, rows, cols, dtype).masked_fill_(struck, 0)
+    K = _gram(problem.prior, rows, cols, dtype).masked_fill_(masked, 0)
     kernel = total(K.abs())
-    scratch, coins = torch.empty_like(K), []
+    scratch, bernoulli = torch.empty_like(K), []
     for o, small in zip(problem.odds, problem.small, strict=True):
         t, w = torch.empty_like(K), torch.empty_like(K)
-        coins_(K * o, t, w, scratch, small=small)
-        coins.append((t, w))
+        bernoulli_moments_(K * o, t, w, scratch, small=small)
+        bernoulli.append((t, w))
     y, c = [], []
     for Z in problem.models:
-        M = _gram(Z, rows, cols, dtype).masked_fill_(struck, 0)
-        of_mean = [total(M * t) / 2 for t, _ in coins]
+        M = _gram(Z, rows, cols, dtype).masked_fill_(masked, 0)
+        of_mean = [total(M * t) / 2 for t, _ in bernoulli]
         controls = [total(M * K)]
         M.mul_(M)
-        of_variance = [total(M * w) for _, w in coins]
+        of_variance = [total(M * w) for _, w in bernoulli]
         controls.append(total(M))
         y.append(torch.stack([*of_mean, *of_variance], -1).unflatten(-1, (2, -1)))
         c.append(torch.stack(controls, -1)[..., None])
     return torch.stack(y, 1), torch.stack(c, 1), kernel
 
 # %% ../../nbs/prior/05_sketch.ipynb #d2603ab6
-def _sums_within_cells(sketched: _Sketched) -> tuple[Tensor, ...]:
-    "Sums over all ordered pairs i != j that share a cell, as in `_lot_sums`."
-    device = sketched.problem.prior.device
-    levels = [torch.arange(len(sketched.problem.prior), device=device)]
-    lots = []
-    for cell in sketched.partitions:
+def _sums_within_cells(sampler: _TileSampler) -> tuple[Tensor, ...]:
+    "Sums over all ordered pairs i != j that share a cell, as in `_tile_sums`."
+    device = sampler.problem.prior.device
+    levels = [torch.arange(len(sampler.problem.prior), device=device)]
+    tiles = []
+    for cell in sampler.partitions:
         sizes = cell.bincount()
         points = pad_sequence(cell.argsort().split(sizes.tolist()), batch_first=True)
         largest = points.shape[1]
         weight = (torch.arange(largest, device=device) < sizes[:, None]).double()
         for some in blocks.row_blocks(len(points), max(1, _CELL**2 // largest**2)):
-            side = _Side(points[some], weight[some])
-            lots.append(_lot_sums(sketched, side, side, levels))
+            side = _WeightedPoints(points[some], weight[some])
+            tiles.append(_tile_sums(sampler, side, side, levels))
         levels = [*levels, cell]
-    return tuple(torch.cat(parts).sum(0) for parts in zip(*lots, strict=True))
+    return tuple(torch.cat(parts).sum(0) for parts in zip(*tiles, strict=True))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001d
 def _control_sums(problem: pair_sums.PairProblem) -> Tensor:
@@ -173,40 +173,40 @@ def _point_probabilities(problem: pair_sums.PairProblem) -> Tensor:
     return sum(parts, torch.zeros_like(k))
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d001f
-_PAIRS_PER_LOT = 2**14
-_LEAST_LOTS = 256
+_PAIRS_PER_TILE = 2**14
+_LEAST_TILES = 256
 
 
-def _lot_side(max_pairs: int) -> int:
-    "Return the number of rows of a lot."
+def _tile_side(max_pairs: int) -> int:
+    "Return the number of rows of a tile."
     side = 1
-    while 4 * side**2 <= min(_PAIRS_PER_LOT, max_pairs // 2048):
+    while 4 * side**2 <= min(_PAIRS_PER_TILE, max_pairs // 2048):
         side *= 2
     return side
 
 
-def _drawn_lots(sketched, n_lots) -> Iterator:
-    "Iterate over lots, scaled to estimate means over pairs of distinct examples."
-    b = sketched.probabilities
+def _drawn_tiles(sampler, n_tiles) -> Iterator:
+    "Iterate over tiles, scaled to estimate means over pairs of distinct examples."
+    b = sampler.probabilities
     n, ends = len(b), b.cumsum(0)
-    for first in range(0, n_lots, _LEAST_LOTS):
-        shape = (min(_LEAST_LOTS, n_lots - first), 2, sketched.side)
-        uniform = dict(generator=sketched.generator, device=b.device, dtype=torch.float64)
+    for first in range(0, n_tiles, _LEAST_TILES):
+        shape = (min(_LEAST_TILES, n_tiles - first), 2, sampler.side)
+        uniform = dict(generator=sampler.generator, device=b.device, dtype=torch.float64)
         points = torch.searchsorted(ends, torch.rand(shape, **uniform)).clamp(max=n - 1)
-        weight = 1 / (b[points] * sketched.side)
-        for some in blocks.row_blocks(len(points), sketched.together):
-            rows = _Side(points[some, 0], weight[some, 0] / n)
-            cols = _Side(points[some, 1], weight[some, 1] / (n - 1))
-            yield _lot_sums(sketched, rows, cols, sketched.partitions)
+        weight = 1 / (b[points] * sampler.side)
+        for some in blocks.row_blocks(len(points), sampler.tiles_per_batch):
+            rows = _WeightedPoints(points[some, 0], weight[some, 0] / n)
+            cols = _WeightedPoints(points[some, 1], weight[some, 1] / (n - 1))
+            yield _tile_sums(sampler, rows, cols, sampler.partitions)
 
 # %% ../../nbs/prior/05_sketch.ipynb #54091d03
-def _control_slopes(lots: Iterable, control_means: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Least-squares slopes of y on the control variates, from lots.
+def _control_slopes(tiles: Iterable, control_means: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Least-squares slopes of y on the control variates, from tiles.
 
     Returns the slopes, and the variance and the mean of y minus the slopes times the control
     variates, of shape (n_models, 2, n_temps) each.
     """
-    y, c, _ = (torch.cat(parts) for parts in zip(*lots, strict=True))
+    y, c, _ = (torch.cat(parts) for parts in zip(*tiles, strict=True))
     d = c - control_means
     spread = d.var(0, correction=0)
     along = ((y - y.mean(0)) * (d - d.mean(0))).mean(0)
@@ -240,48 +240,48 @@ def _near_pairs(problem: pair_sums.PairProblem, partitions: Sequence) -> Tensor:
 
 @torch.no_grad()
 def _largest_residual(
-    sketched: _Sketched, *, beta: Tensor, start: Tensor, control_means: Tensor
+    sampler: _TileSampler, *, beta: Tensor, start: Tensor, control_means: Tensor
 ) -> Tensor:
     "Largest weighted residual about `start` over neighbours without a common cell, like `start`."
-    b = sketched.probabilities
+    b = sampler.probabilities
     n = len(b)
-    i, j = _near_pairs(sketched.problem, sketched.partitions)[..., None]
+    i, j = _near_pairs(sampler.problem, sampler.partitions)[..., None]
     largest = torch.zeros_like(start)
     for block in blocks.row_blocks(len(i), 2048):
-        rows = _Side(i[block], 1 / (b[i[block]] * n))
-        cols = _Side(j[block], 1 / (b[j[block]] * (n - 1)))
-        y, c, _ = _lot_sums(sketched, rows, cols, [])
+        rows = _WeightedPoints(i[block], 1 / (b[i[block]] * n))
+        cols = _WeightedPoints(j[block], 1 / (b[j[block]] * (n - 1)))
+        y, c, _ = _tile_sums(sampler, rows, cols, [])
         r = y - beta * (c - control_means) - start
         largest = torch.maximum(largest, r.abs().amax(0))
     return largest
 
 # %% ../../nbs/prior/05_sketch.ipynb #7c768228
-class _FreshLots(NamedTuple):
-    "Sums over drawn lots, for fixed slopes."
+class _FreshTiles(NamedTuple):
+    "Sums over drawn tiles, for fixed slopes."
 
     powers: Tensor  # powers 1 to 3 of r - start, shape (3, n_models, 2, n_temps)
     kernel: Tensor  # sum of abs(K_ij), a scalar
-    n_lots: int
+    n_tiles: int
 
     def mean_and_error(self) -> tuple[Tensor, Tensor]:  # of r - start
-        first, second, _ = self.powers / self.n_lots
-        return first, ((second - first**2).clamp(min=0) / (self.n_lots - 1)).sqrt()
+        first, second, _ = self.powers / self.n_tiles
+        return first, ((second - first**2).clamp(min=0) / (self.n_tiles - 1)).sqrt()
 
     def too_skewed(self) -> Tensor:
         "Return whether skewness lowers the coverage of a 95 % interval by more than 0.01."
-        first, second, third = self.powers / self.n_lots
+        first, second, third = self.powers / self.n_tiles
         variance = (second - first**2).clamp(min=0)
         third = third - 3 * first * second + 2 * first**3
-        return third**2 > 0.04 * self.n_lots * variance**3
+        return third**2 > 0.04 * self.n_tiles * variance**3
 
 
-def _fresh_lots(sketched, n_lots, *, beta, start, control_means) -> _FreshLots:
+def _fresh_tiles(sampler, n_tiles, *, beta, start, control_means) -> _FreshTiles:
     powers = kernel = control_means.new_zeros(())
-    for y, c, K in _drawn_lots(sketched, n_lots):
+    for y, c, K in _drawn_tiles(sampler, n_tiles):
         r = y - beta * (c - control_means) - start
         powers = powers + torch.stack([r.sum(0), (r * r).sum(0), (r**3).sum(0)])
         kernel = kernel + K.sum()
-    return _FreshLots(powers, kernel, n_lots)
+    return _FreshTiles(powers, kernel, n_tiles)
 
 # %% ../../nbs/prior/05_sketch.ipynb #819e30eb
 def _doubtful(fresh, start, exact, weight, rel_tol) -> Tensor:
@@ -291,14 +291,14 @@ def _doubtful(fresh, start, exact, weight, rel_tol) -> Tensor:
     return (fresh.too_skewed() & (10 * error > rel_tol * value.abs())).any()
 
 
-def _draw_fresh(sketched, lots, most, *, doubtful, **fixed) -> tuple[_FreshLots, int]:
-    "Draw fresh lots, at most `most` in total, and return their number."
-    used, lots = 0, min(lots, most)
+def _draw_fresh(sampler, tiles, most, *, doubtful, **fixed) -> tuple[_FreshTiles, int]:
+    "Draw fresh tiles, at most `most` in total, and return their number."
+    used, tiles = 0, min(tiles, most)
     while True:
-        fresh = _fresh_lots(sketched, lots, **fixed)
-        used += lots
-        lots *= 2
-        if used + lots > most or not doubtful(fresh):
+        fresh = _fresh_tiles(sampler, tiles, **fixed)
+        used += tiles
+        tiles *= 2
+        if used + tiles > most or not doubtful(fresh):
             return fresh, used
 
 # %% ../../nbs/prior/05_sketch.ipynb #4b6d0025
@@ -329,42 +329,42 @@ def sketch_trace_moments(
     generator = checks.check_generator(seed, p.prior.device)
     rel_tol = checks.check_number(rel_tol, "rel_tol", low=0, low_open=True)
     block = checks.check_count(block_size, "block_size")
-    max_pairs = checks.check_count(max_pairs, "max_pairs", low=2 * _PAIRS_PER_LOT)
-    side = _lot_side(max_pairs)
-    n_lots = max_pairs // side**2
+    max_pairs = checks.check_count(max_pairs, "max_pairs", low=2 * _PAIRS_PER_TILE)
+    side = _tile_side(max_pairs)
+    n_tiles = max_pairs // side**2
     n = len(p.prior)
-    sketched = _Sketched(
+    sampler = _TileSampler(
         problem=p,
         partitions=_near_partitions(p),
         generator=generator,
         side=side,
-        together=max(1, block // side**2),
+        tiles_per_batch=max(1, block // side**2),
         probabilities=_point_probabilities(p),
     )
-    y, c, kernel_within = _sums_within_cells(sketched)
-    of_sum = y.new_tensor([1.0, p.twice])[:, None]
+    y, c, kernel_within = _sums_within_cells(sampler)
+    of_sum = y.new_tensor([1.0, p.copies])[:, None]
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
     exact = p.diagonal_cumulants([kernel.diagonal for kernel in kernels], 2).mT.clone()
     exact[:, 0] += torch.stack([kernel.off_diagonal for kernel in kernels])[:, None] / 2
     # a moment is the known sum `exact` plus `weight` times a mean over pairs
     exact, weight = exact + of_sum * y, of_sum * n * (n - 1)
     control_means = (_control_sums(p) - c) / (n * (n - 1))
-    pilot = _drawn_lots(sketched, _LEAST_LOTS)
+    pilot = _drawn_tiles(sampler, _LEAST_TILES)
     beta, residual, start = _control_slopes(pilot, control_means)
     fixed = dict(beta=beta, start=start, control_means=control_means)
-    missed = 2 * _largest_residual(sketched, **fixed) / side**2  # error of a sum over lots
+    missed = 2 * _largest_residual(sampler, **fixed) / side**2  # error of a sum over tiles
     value = exact + weight * start
     goal = (rel_tol * value.abs() / weight).clamp(min=1e-150)  # so that its square is not zero
-    # lots that reach the tolerance according to the pilot
+    # tiles that reach the tolerance according to the pilot
     by_pilot = torch.maximum(1.5 * residual / goal**2, 3 * missed / goal).max()
-    needed = int(by_pilot.clamp(_LEAST_LOTS, 2.0**40).ceil())
+    needed = int(by_pilot.clamp(_LEAST_TILES, 2.0**40).ceil())
     doubtful = partial(_doubtful, start=start, exact=exact, weight=weight, rel_tol=rel_tol)
-    most = n_lots - _LEAST_LOTS
-    fresh, used = _draw_fresh(sketched, needed, most, doubtful=doubtful, **fixed)
+    most = n_tiles - _LEAST_TILES
+    fresh, used = _draw_fresh(sampler, needed, most, doubtful=doubtful, **fixed)
     mean, error = fresh.mean_and_error()
     value = exact + weight * (start + mean)
-    error = weight * torch.hypot(error, missed / fresh.n_lots)
-    kernel = kernel_within + fresh.kernel / fresh.n_lots * n * (n - 1)
+    error = weight * torch.hypot(error, missed / fresh.n_tiles)
+    kernel = kernel_within + fresh.kernel / fresh.n_tiles * n * (n - 1)
     return SketchedMoments(
         mean=p.shaped(value[:, 0]),
         variance=p.shaped(value[:, 1]),
@@ -374,6 +374,6 @@ def sketch_trace_moments(
         kernel_scale=kernel.item() / (n * (n - 1)),
         mean_error=p.shaped(error[:, 0]),
         variance_error=p.shaped(error[:, 1]),
-        n_pairs=(_LEAST_LOTS + used) * side**2,
+        n_pairs=(_LEAST_TILES + used) * side**2,
         converged=bool((error <= rel_tol * value.abs()).all() and not doubtful(fresh)),
     )

@@ -25,8 +25,8 @@ def _covariance_block(
 ) -> Tensor:  # float64, shape (n_odds, n_models, n_models)
     "Sums of A_ij B_ij w_ij over a block, for each pair of models."
     S = torch.stack([M.flatten() for M in models])
-    coins = (pair_sums.coin_cumulants(o * K.flatten(), 2) for o in odds)
-    return torch.stack([(S * w) @ S.T for _, w in coins])
+    cumulants = (pair_sums.bernoulli_cumulants(o * K.flatten(), 2) for o in odds)
+    return torch.stack([(S * w) @ S.T for _, w in cumulants])
 
 # %% ../../nbs/prior/06_tails.ipynb #5c7e0004
 @documented
@@ -51,19 +51,19 @@ def trace_covariance(
     kernels = [pair_sums.factor_kernel(Z) for Z in p.models]
     fn = partial(_covariance_block, odds=p.odds)
     size = p.points_per_block(2 * len(p.models) + 6)
-    covariance = pair_sums.check_overflow(p.sum_pairs(fn, kernels, size)) * p.twice
-    if p.twice == 1:
+    covariance = pair_sums.check_overflow(p.sum_pairs(fn, kernels, size)) * p.copies
+    if p.copies == 1:
         covariance = covariance + fn(p.kernel.diagonal, [kernel.diagonal for kernel in kernels])
     return covariance[0] if p.single_temperature else covariance
 
 # %% ../../nbs/prior/06_tails.ipynb #8f681dac
-def _tilted_coins(x, D, s) -> Tensor:
+def _tilted_edges(x, D, s) -> Tensor:
     "C, C', C'', C''' at `s`, summed over centred edges of log-odds `x` and weights `D`."
     y = s * D
     side = torch.where(x > 0, -y, y)
     rare = -x.abs()
     C = softplus(side + rare, threshold=40) - softplus(rare) - torch.sigmoid(rare) * side
-    k = pair_sums.coin_cumulants(x + y, 3)
+    k = pair_sums.bernoulli_cumulants(x + y, 3)
     slope = D * (k[0] - torch.sigmoid(x))
     return torch.stack([C.sum(), slope.sum(), (D * D * k[1]).sum(), (D**3 * k[2]).sum()])
 
@@ -74,13 +74,13 @@ def _tilted_block(
     *,
     odds: list,  # 1/T for each temperature, doubled for undirected graphs
     tilts: Tensor,  # shape (n_odds, n_tilts)
-    twice: int,  # 2 for undirected graphs, 1 for directed ones
+    copies: int,  # 2 for undirected graphs, 1 for directed ones
 ) -> Tensor:
     "Sums of C and three derivatives over a block: float64, shape (4, n_odds, n_tilts)."
     (D,) = models
     rows = zip(odds, tilts.tolist(), strict=True)
-    table = [torch.stack([_tilted_coins(o * K, D * twice, s) for s in row]) for o, row in rows]
-    return torch.stack(table).permute(2, 0, 1) / twice
+    table = [torch.stack([_tilted_edges(o * K, D * copies, s) for s in row]) for o, row in rows]
+    return torch.stack(table).permute(2, 0, 1) / copies
 
 # %% ../../nbs/prior/06_tails.ipynb #34731967
 def _generating_function(problem, kernel) -> Callable:
@@ -91,9 +91,9 @@ def _generating_function(problem, kernel) -> Callable:
     size = problem.points_per_block(12)
 
     def at(tilts) -> Tensor:
-        fn = partial(_tilted_block, odds=problem.odds, tilts=tilts, twice=problem.twice)
+        fn = partial(_tilted_block, odds=problem.odds, tilts=tilts, copies=problem.copies)
         total = problem.sum_pairs(fn, [kernel], size)
-        if problem.twice == 1:
+        if problem.copies == 1:
             total = total + fn(problem.kernel.diagonal, [kernel.diagonal])
         return total
 

@@ -276,7 +276,7 @@ def points_to_label(
     g = np.random.default_rng(seed)
     known = labelled.nonzero()[:, 0].numpy()
     fresh = None if groups is None else _one_of_each_group(groups, labelled, g)
-    done, open_rows = posterior.points_looked_at(len(labelled), known, g, fresh=fresh)
+    done, open_rows = posterior.candidate_rows(len(labelled), known, g, fresh=fresh)
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
     near = posterior.consensus_coordinates(distribution.rows(rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]

@@ -167,7 +167,7 @@ def _gather_model(
 ) -> Model:
     "Embed the inputs with one model or read its features, and compute the factor of its kernel."
     source, given_as = sources.source_of(model), ""
-    if source.is_given:
+    if source.is_features:
         values, given_as = read_features(source)
         features = checks.check_features(values)
         if images is not None:

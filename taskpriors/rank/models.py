@@ -216,7 +216,7 @@ def _weights_to_fetch(models: Mapping[str, sources.Source], texts: bool) -> tupl
     "List the models whose weights are not cached."
     absent = []
     for name, source in models.items():
-        if named_models.is_to_be_fetched(source, texts):
+        if named_models.needs_download(source, texts):
             absent.append(name)
         if isinstance(source, sources.PublishedWeights):  # stored in torch.hub's folder
             file = Path(torch.hub.get_dir()) / "checkpoints" / Path(source.weights.url).name
@@ -239,7 +239,7 @@ def _plan_in_memory(
     n, widths, uncounted = 0 if points is None else len(points), [], []
     operations, weight_bytes = 0.0, {}
     for name, source in models.items():
-        if source.is_given:
+        if source.is_features:
             values, _ = read_features(source)
             n, d = np.shape(values)
             widths.append(d)

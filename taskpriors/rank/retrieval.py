@@ -31,7 +31,7 @@ def _source_of(
     options: RankOptions,
 ) -> TextSource | ImageSource:
     "Load queries of the same kind as the documents, texts or images."
-    if given := [name for name, model in models.items() if model.is_given]:
+    if given := [name for name, model in models.items() if model.is_features]:
         rule = "queries as texts or images require models that embed them"
         remedy = "pass models, or features of documents and queries without texts= and images="
         checks.refuse(rule, f"features for {given[0]!r:.60}", remedy)
@@ -64,7 +64,7 @@ def _features_of(
             remedy = "pass name -> features, or pass the documents as texts= or images="
             checks.refuse(rule, f"{len(listed)} for {len(models)} models", remedy)
     passed = dict(zip(models, listed, strict=True))
-    if others := [name for name, source in passed.items() if not source.is_given]:
+    if others := [name for name, source in passed.items() if not source.is_features]:
         name = others[0]
         rule = f"queries for {name!r:.60} must be features, like its documents"
         remedy = "pass an array or a file, or texts= with models that embed them"

@@ -120,7 +120,7 @@ def _images_for(
     images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
 ) -> members.Inputs | None:
     "Load the inputs of a ranking and check the model names; None if all models are features."
-    if images is None and all(sources.source_of(model).is_given for model in models.values()):
+    if images is None and all(sources.source_of(model).is_features for model in models.values()):
         return None
     check_names(models.values(), texts=isinstance(images, TextSource))
     images = "digits" if images is None else images
@@ -327,7 +327,7 @@ def read_task(
             named, _ = row_labels.rows_of_frames(named, inputs)
     past = None
     if past_results is not None:
-        past = past_scores.read_record(past_results, list(named))
+        past = past_scores.read_past_scores(past_results, list(named))
     task = Task(
         options=options,
         models=named,

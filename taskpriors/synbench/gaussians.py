@@ -278,6 +278,7 @@ class SyntheticTask(Result):
 
 # %% ../../nbs/synbench/02_gaussians.ipynb #c7190c05
 def _covariance(covariance: CovarianceLike, shape: tuple) -> Covariance:
+    "Convert a name, variances or a matrix to a covariance of images."
     if isinstance(covariance, str):
         checks.check_choice(covariance, ("identity", "heptadiagonal"), "covariance")
         return Diagonal() if covariance == "identity" else heptadiagonal(shape)

@@ -27,10 +27,10 @@ class _Spectrum(NamedTuple):
     keep: Tensor  # mask of nonzero eigenvalues, shape (d,), bool
     F: Tensor | None  # eigenvectors, shape (d, r); None for a diagonal covariance
 
-    def into(self, v) -> Tensor:  # (..., d) -> (..., r)
+    def to_eigenbasis(self, v) -> Tensor:  # (..., d) -> (..., r)
         return v[..., self.keep] if self.F is None else v @ self.F
 
-    def back(self, v) -> Tensor:  # (..., r) -> (..., d)
+    def from_eigenbasis(self, v) -> Tensor:  # (..., r) -> (..., d)
         if self.F is not None:
             return v @ self.F.T
         out = v.new_zeros(*v.shape[:-1], len(self.keep))
@@ -76,7 +76,7 @@ def _norm_and_slope(u: np.ndarray, p: float) -> tuple[float, np.ndarray]:
     return norm, np.sign(u) * (abs(u) / norm) ** (p - 1)
 
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #07fb859f
-def _in_smooth_ball(A, mu, b, eps, p) -> np.ndarray:
+def _least_squares_in_ball(A, mu, b, eps, p) -> np.ndarray:
     "Minimise |A u - b| subject to |u|_p <= eps, starting along `mu`."
     from scipy.optimize import minimize
 
@@ -115,7 +115,7 @@ def _dual_exponent(p: float) -> float:
 # %% ../../nbs/synbench/01_robust_bayes.ipynb #05e11c3a
 def _attack(mu: Tensor, base: _Spectrum, eps: Tensor, p: float) -> tuple[Tensor, Tensor]:
     "Compute the attacker's shift z of the mean, and the rule w = Sigma^-1 (mu - z)."
-    whitening = base.back(torch.diag(base.lam.rsqrt()))
+    whitening = base.from_eigenbasis(torch.diag(base.lam.rsqrt()))
     A, b = whitening.cpu().numpy(), (whitening @ mu).cpu().numpy()
     radius = float(eps)
     if p == math.inf:
@@ -132,7 +132,7 @@ def _attack(mu: Tensor, base: _Spectrum, eps: Tensor, p: float) -> tuple[Tensor,
         share = (radius - size[k - 1]) / (size[k] - size[k - 1])
         shift = path[:, k - 1] + share * (path[:, k] - path[:, k - 1])
     else:
-        shift = _in_smooth_ball(A, mu.cpu().numpy(), b, radius, p)
+        shift = _least_squares_in_ball(A, mu.cpu().numpy(), b, radius, p)
     z = torch.from_numpy(shift).to(mu)
     z = z * min(1.0, float(eps / _lp_norm(z, p)))
     return z, whitening.T @ (whitening @ (mu - z))
@@ -301,11 +301,11 @@ def robust_bayes(
     eps = _checked_radii(eps, mu.device)
     p = math.inf if p == math.inf else checks.check_number(p, "p", low=1)
     tau = checks.check_number(tau, "tau", low=1e-300, high=1, high_open=True)
-    m = base.into(mu)
+    m = base.to_eigenbasis(mu)
     if p != 2 and len(m) < len(mu):
         rule, got = "Sigma must have full rank unless p = 2", f"rank {len(m)} of {len(mu)}"
         checks.refuse(rule, f"{got} at p = {p:g}", "drop the directions without noise")
-    inside = base.back(m)
+    inside = base.from_eigenbasis(m)
     reach = float(_lp_norm(inside, p))
     checks.check_choice(eps_scale, ("absolute", "relative"), "eps_scale")
     if eps_scale == "relative":
@@ -322,15 +322,15 @@ def robust_bayes(
     if p == 2:
         k = _ridge_of_radius(m, base.lam, radii)
         rules = m / (base.lam + k[:, None])
-        z, w = base.back(k[:, None] * rules), base.back(rules)
+        z, w = base.from_eigenbasis(k[:, None] * rules), base.from_eigenbasis(rules)
     else:
-        unmoved = (torch.zeros_like(inside), base.back(m / base.lam))
+        unmoved = (torch.zeros_like(inside), base.from_eigenbasis(m / base.lam))
         pairs = [_attack(inside, base, r, p) if r > 0 else unmoved for r in radii]
         z, w = (torch.stack(v) for v in zip(*pairs, strict=True))
     w = w * exists[:, None]
     z = torch.where(exists[:, None], z, inside)
-    noise = (base.into(w) ** 2 * base.lam).sum(1).sqrt()
-    distance = (base.into(inside - z) ** 2 / base.lam).sum(1)
+    noise = (base.to_eigenbasis(w) ** 2 * base.lam).sum(1).sqrt()
+    distance = (base.to_eigenbasis(inside - z) ** 2 / base.lam).sum(1)
     gap = _duality_gap(w @ inside - e * _lp_norm(w, _dual_exponent(p)), noise, distance, p)
 
     def shaped(t) -> Tensor:  # one number per eps, in the shape of eps

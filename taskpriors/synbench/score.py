@@ -131,13 +131,13 @@ def scored_network(model: ModelLike) -> tuple[Any, dict[str, Any]]:
     The network is a name or a module; the options are its image size and pixel statistics.
     """
     source = sources.source_of(model)
-    if source.is_given:
+    if source.is_features:
         rule, remedy = "a SynBench score needs a network", "pass the network itself"
         checks.refuse(rule, "features", remedy)
     match source:
-        case sources.Name(partner=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
+        case sources.Name(processor=None, of_zoo=False, of_hub=False, text=text) if "/" not in text:
             return text, {}
-        case sources.Network(partner=None) | sources.Function(partner=None):
+        case sources.Network(processor=None) | sources.Function(processor=None):
             return source.model, {}
     encoder = load_encoder(source)
     config = {} if encoder.module is None else named_models.timm_config(encoder.module)

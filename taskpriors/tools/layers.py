@@ -170,10 +170,10 @@ def _open_texts(source, texts, batch_size) -> tuple[nn.Module, _TextPoints]:
         source, _ = named_models.transformers_model(source.text, texts=True)
     elif isinstance(source, sources.Network):
         source = source.with_tokenizer()
-    if not isinstance(source, sources.Network) or source.partner is None:
+    if not isinstance(source, sources.Network) or source.processor is None:
         rule = "layers for texts require a network and its tokenizer"
         checks.refuse(rule, source.label, "pass the pair, or a name", TypeError)
-    encoder = TokenEncoder(source.model, source.partner)
+    encoder = TokenEncoder(source.model, source.processor)
     points = _TextPoints(texts, encoder, batch_size)
     warn_of_cut_texts(encoder, points.texts, source.label)
     return _tower(encoder.model, "text_model"), points
@@ -189,7 +189,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
     if not isinstance(source, (sources.Network, sources.Name)):
         rule = "model must be a module, a name or (network, processor)"
         checks.refuse(rule, source.label_at(0), "pass an nn.Module", TypeError)
-    paired = source.partner is not None
+    paired = source.processor is not None
     ready = isinstance(images, (Tensor, Dataset, DataLoader))  # inputs of the network
     if paired and ready:
         got = f"{type(images).__name__}, which is passed to the model unchanged"
@@ -201,7 +201,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
         module = encoder.module
         if not ready:
             pictures = images if isinstance(images, ImageSource) else load_images(images)
-            images = embed.Prepared(pictures, encoder.transform)
+            images = embed.TransformedImages(pictures, encoder.transform)
     points = _LayerPoints(images, sys.maxsize, batch_size, 0)
     return _tower(module, "vision_model"), points
 
@@ -217,7 +217,7 @@ def _check_steady(module, points, views) -> None:
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     allowed = embed.tolerance(device, module)
-    embed.check_steady("the layers", some, some(list(range(size))), device, allowed=allowed)
+    embed.check_deterministic("the layers", some, some(list(range(size))), device, allowed=allowed)
 
 
 @documented

@@ -39,7 +39,7 @@ from ..transfer import spectrum
 def _without_trace(model: object, device: torch.device | None = None) -> Iterator[None]:
     "Context in evaluation mode without gradients; restores modes and random generators on exit."
     try:
-        with encoders.unmoved_generators(device), encoders.evaluating(model), torch.no_grad():
+        with encoders.restored_generators(device), encoders.evaluating(model), torch.no_grad():
             yield
     finally:
         torch.clear_autocast_cache()

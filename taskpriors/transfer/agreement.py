@@ -54,7 +54,7 @@ def _of_scipy(name, x, y) -> float:
     return getattr(stats, name)(x, y)[0]
 
 
-STATISTICS: dict[str, Callable] = {
+CORRELATIONS: dict[str, Callable] = {
     "kendall": _tau_b,
     "tau_a": _tau_a,
     "tau_b": _tau_b,
@@ -94,7 +94,7 @@ def fisher_interval(
     return min(low, r), max(high, r)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #6c144d63
-def resamples(
+def bootstrap_indices(
     n: int, n_resamples: int, generator: torch.Generator | None, families: list | None = None
 ) -> tuple[Sequence[np.ndarray], np.ndarray]:  # model positions of each resample, and multiplicity
     "Draw models or families with replacement; few families give all their resamples."
@@ -113,7 +113,7 @@ def resamples(
     return index, np.array(times)
 
 
-def resampled_values(
+def bootstrap_values(
     statistic: Callable,
     arrays: Sequence,  # arguments of the statistic, each of shape (..., n)
     n_resamples: int,
@@ -125,7 +125,7 @@ def resampled_values(
     n = arrays[0].shape[-1]
     size = 16 * n + sum(a.nbytes + 128 for a in arrays)
     n_resamples = checks.check_load(n_resamples, "n_resamples", low=100, bytes_each=size)
-    index, times = resamples(n, n_resamples, checks.check_generator(seed), families)
+    index, times = bootstrap_indices(n, n_resamples, checks.check_generator(seed), families)
     values = np.full(len(index), math.nan)
     for i, chosen in enumerate(index):
         sample = [a[..., chosen] for a in arrays]
@@ -215,7 +215,7 @@ def model_vectors(method: str, most_dims: int = 1, **named: ArrayLike) -> list[n
     "Check vectors given by parameter name; return ranks if only the order matters."
     from scipy import stats
 
-    checks.check_choice(method, tuple(STATISTICS), "method")
+    checks.check_choice(method, tuple(CORRELATIONS), "method")
     ranks = method != "pearson"
     out = {}
     for name, values in named.items():
@@ -266,19 +266,19 @@ def rank_agreement(
     if not checks.check_flag(higher_is_better, "higher_is_better"):
         x = -x
     level = checks.check_number(level, "level", low=0, high=1, low_open=True, high_open=True)
-    statistic = STATISTICS[method]
+    statistic = CORRELATIONS[method]
     families = family_members(groups, len(x))
     checks.check_generator(seed)
     draws = None
     if families is not None or method not in _FISHER_INTERVALS:
-        draws = resampled_values(statistic, (x, y), n_resamples, seed, families=families)
+        draws = bootstrap_values(statistic, (x, y), n_resamples, seed, families=families)
     value = float(statistic(x, y))
     return _agreement(value, draws, method, level, n=len(x), families=families)
 
 # %% ../../nbs/transfer/01_agreement.ipynb #9c561b14
 def _partial(method, *vectors) -> float:
     "Return the partial correlation of two vectors given the others; NaN if undefined."
-    C = np.array([[STATISTICS[method](a, b) for b in vectors] for a in vectors])
+    C = np.array([[CORRELATIONS[method](a, b) for b in vectors] for a in vectors])
     if np.linalg.eigvalsh(C)[0] < 1e-10:
         return math.nan
     P = np.linalg.inv(C)
@@ -306,5 +306,5 @@ def partial_agreement(
     draws = None
     if families is not None:
         partial = functools.partial(_partial, method)
-        draws = resampled_values(partial, vectors, 2000, 0, families=families)
+        draws = bootstrap_values(partial, vectors, 2000, 0, families=families)
     return _agreement(value, draws, method, 0.95, n=n, n_given=1, families=families)

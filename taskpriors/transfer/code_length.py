@@ -172,6 +172,7 @@ def mdl(
 
 # %% ../../nbs/transfer/07_code_length.ipynb #5dd1ad6d
 def _target(eps: float | None, curve: LossCurve) -> float:  # nats
+    "Target loss; None is half of log K."
     if eps is None:
         return math.log(curve.n_classes) / 2
     return checks.check_number(eps, "eps", low=0)

@@ -40,7 +40,7 @@ def _flatten(W: Tensor, b: Tensor) -> np.ndarray:
     return torch.cat([W, b], 1).reshape(-1).double().cpu().numpy()
 
 # %% ../../nbs/transfer/03_heads.ipynb #f3a6e91c
-def _total(v: Tensor) -> Tensor:
+def _total(v: Tensor) -> Tensor:  # float64
     return v.sum(dtype=torch.float64)
 
 

@@ -129,7 +129,8 @@ def cluster_learnability(
     return float((clusters[earlier] == clusters[1:]).double().mean())
 
 # %% ../../nbs/transfer/09_neighbours.ipynb #e231b226
-def _distinct(features) -> Tensor:  # shape (n_distinct, d), float64
+def _distinct(features) -> Tensor:  # shape (n_distinct, d)
+    "Drop duplicates of earlier examples, with a warning."
     X = checks.check_features(features).detach()
     keep = _distinct_points(X)
     if len(keep) == len(X):

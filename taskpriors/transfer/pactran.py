@@ -75,6 +75,7 @@ def _dirichlet_log(counts: Tensor) -> Tensor:
 def _dirichlet_round(
     blocks: list[Tensor], prior: Tensor, at: _VariationalFit
 ) -> tuple[_VariationalFit, Tensor]:
+    "Update the posterior counts once, and return the new fit and its bound."
     E = _dirichlet_log(at.counts)
     expected, fit = _mixture_step(blocks, E)
     counts = prior[:, None] + expected
@@ -120,6 +121,7 @@ def _variational_fit(
 
 # %% ../../nbs/transfer/04_pactran.ipynb #91b5dc30
 def _score_of_fit(fit: _VariationalFit) -> float:
+    "Negative bound per example and class; warn if the fit did not converge."
     if not fit.converged:
         got = f"{len(fit.bounds)} iterations"
         checks.warn("the fit did not converge", got, "raise max_iter or tol", stacklevel=5)

@@ -280,7 +280,9 @@ DEFINITIONS = 2  # part of the cache key; increase it if values of a metric chan
 LABEL_METRICS = ("logme", "pactran_gaussian", "regularized_h_score", "linear_valid")
 
 
-class _LabelledTask:  # fixed labels, and the workspace of the last features
+class _LabelledTask:
+    "Fixed labels, and the workspace of the last features."
+
     def __init__(self, labels, seed):
         self.given = {} if labels is None else dict(labels=labels)
         self.seed, self.space = seed, None
@@ -350,6 +352,7 @@ class Card(Result):
 
 
 def _record(name: str) -> str:
+    "Describe the rank correlations of a metric with the truth in the studies, beside a baseline."
     texts = []
     for part in read_record().values():
         shown = []

@@ -184,7 +184,7 @@ class CollapseTerms(NamedTuple):
         )
 
 # %% ../../nbs/transfer/11_separation.ipynb #c5fc2ef1
-def _use_collapse(features, labels, collapse, svd) -> CollapseTerms:
+def _collapse_terms(features, labels, collapse, svd) -> CollapseTerms:
     if collapse is None:
         return CollapseTerms.of(features, labels, svd)
     remedy = "pass CollapseTerms.of(features, labels) or None"
@@ -201,7 +201,7 @@ def ncti_seli(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # higher is better
     "Nuclear norm of the discriminant coordinates, a term of NCTI (Wang et al. 2023)."
-    return _use_collapse(features, labels, collapse, svd).seli
+    return _collapse_terms(features, labels, collapse, svd).seli
 
 
 @documented
@@ -214,7 +214,7 @@ def ncti_ncc(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # in (0, 1], higher is better
     "Mean posterior of the true class on 64 components, a term of NCTI (Wang et al. 2023)."
-    return _use_collapse(features, labels, collapse, svd).ncc
+    return _collapse_terms(features, labels, collapse, svd).ncc
 
 
 @documented
@@ -227,7 +227,7 @@ def ncti_vc(
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> float:  # lower is better
     "Logarithm of the sum of nuclear norms of class posteriors, a term of NCTI (Wang et al. 2023)."
-    return _use_collapse(features, labels, collapse, svd).vc
+    return _collapse_terms(features, labels, collapse, svd).vc
 
 # %% ../../nbs/transfer/11_separation.ipynb #9c10cfc2
 def _drawn_points(features, labels, max_points: int, seed) -> tuple[Tensor, Tensor]:
