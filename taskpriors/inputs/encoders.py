@@ -82,12 +82,12 @@ class _State:
                 setattr(module, name, buffer)
 
 
-_HERE = threading.local()  # state of the outermost `evaluating` of this thread
+_THREAD = threading.local()  # state of the outermost `evaluating` of this thread
 _STANCE = getattr(torch.compiler, "set_stance", None)  # since torch 2.6
 
 
 def _quiet_here(module: nn.Module, inputs: tuple) -> None:
-    state = getattr(_HERE, "state", None)
+    state = getattr(_THREAD, "state", None)
     if state is not None:  # otherwise another thread, which may be training
         state.quiet(module)
 
@@ -95,8 +95,8 @@ def _quiet_here(module: nn.Module, inputs: tuple) -> None:
 @contextmanager
 def evaluating(model: object, device: str | torch.device | None = None) -> Iterator[None]:
     "Context manager that sets a model to evaluation mode and moves it to a device temporarily."
-    outer = getattr(_HERE, "state", None)
-    state = _HERE.state = _State() if outer is None else outer
+    outer = getattr(_THREAD, "state", None)
+    state = _THREAD.state = _State() if outer is None else outer
     network = network_of(model)
     moved = network if network is model and device is not None else None
     home = device_of(moved)
@@ -120,7 +120,7 @@ def evaluating(model: object, device: str | torch.device | None = None) -> Itera
             moved.to(home)
         if hook is not None:
             hook.remove()
-            _HERE.state = None
+            _THREAD.state = None
             state.restore()
 
 # %% ../../nbs/inputs/03_encoders.ipynb #4444e88b

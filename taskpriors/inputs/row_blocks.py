@@ -98,7 +98,7 @@ def _map_layout(X: Any) -> _Layout | None:  # None if it is not a complete numpy
 # %% ../../nbs/inputs/02_row_blocks.ipynb #714ff128
 _BLOCK_BYTES = 2**23  # of a block in float32: large enough for fast products
 _DEVICE_BYTES = 2**30  # of a block and its intermediate results, if the device has enough memory
-_HERE = torch.device("cpu")
+_CPU = torch.device("cpu")
 
 
 def _stamp(path):  # size, and modification time in nanoseconds
@@ -119,7 +119,7 @@ class RowMatrix:
     layout: _Layout | None  # None if the rows are in memory
     array: Any = None  # tensor or numpy array, if the rows are in memory
     stamp: tuple | None = None  # of the file when it was opened
-    device: torch.device = _HERE  # device of the blocks
+    device: torch.device = _CPU  # device of the blocks
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -264,7 +264,7 @@ def open_rows(
         rule = f"the file of {name} must be complete"
         got = f"{stamp[0] if stamp else 0} bytes instead of {layout.end}"
         checks.refuse(rule, got, "write it again", OSError)
-    return RowMatrix(name, layout, array, stamp, device or _HERE)
+    return RowMatrix(name, layout, array, stamp, device or _CPU)
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #4c2113fa
 def open_models(models: Mapping[str, RowMatrix]) -> dict[str, RowMatrix]:
