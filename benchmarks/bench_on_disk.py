@@ -81,7 +81,7 @@ class OneJudge:
         g = torch.Generator().manual_seed(0)
         self.Z = torch.randn(self.n, self.r, generator=g) * torch.arange(1, 129) ** -0.7
         self.T = torch.linalg.matrix_norm(self.Z, 2).item() ** 2 / 50
-        self.dealt = distributions.deal_tasks(
+        self.dealt = distributions.allocate_tasks(
             [1.0] * 12, RankOptions(tasks=Tasks(n_tasks=200)), self.n, seed=0
         )
 

@@ -57,7 +57,7 @@ def evenly(n: int, most: int | None, *, down: bool = False) -> Tensor:  # ascend
 _DELAY = 2.0  # seconds before a bar is drawn
 
 
-class _Unseen:
+class _NullFile:
     "A file that discards progress bars outside a terminal."
 
     def write(self, text: str) -> None:
@@ -71,7 +71,7 @@ def _bar(items: Iterable | None = None, **options: Any) -> Any:  # a progress ba
     from tqdm.auto import tqdm
 
     if sys.stderr is None or not sys.stderr.isatty():
-        options["file"] = _Unseen()
+        options["file"] = _NullFile()
     return tqdm(items, delay=_DELAY, leave=False, **options)
 
 
@@ -84,7 +84,7 @@ def open_bar(
     return _bar(desc=desc, total=total, unit=unit, disable=not shown)
 
 # %% ../nbs/core/04_blocks.ipynb #225b4c9c
-def _moving(items, bar, desc) -> Iterator:
+def _with_open_bar(items, bar, desc) -> Iterator:  # the same items
     bar.set_description(desc, refresh=False)
     for item in items:
         yield item
@@ -97,7 +97,7 @@ def with_bar(
 ) -> Iterable:  # the same items
     "Iterate over `items` with a progress bar, if `progress` is true or is an open bar."
     if hasattr(progress, "set_description"):
-        return _moving(items, progress, desc)
+        return _with_open_bar(items, progress, desc)
     if not checks.check_flag(progress, "progress"):
         return items
     return _bar(items, desc=desc, total=total)
@@ -106,19 +106,19 @@ def with_bar(
 _is_a_fork = False
 
 
-def _remember_the_fork() -> None:
+def _mark_fork() -> None:  # in the forked process
     global _is_a_fork
     _is_a_fork = True
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_remember_the_fork)
+    os.register_at_fork(after_in_child=_mark_fork)
 
 
 _T = TypeVar("_T")
 
 
-def _in_a_worker(fn: Callable[[Any], _T], item: Any) -> _T:
+def _call_in_worker(fn: Callable[[Any], _T], item: Any) -> _T:
     "Return `fn(item)`; a forked worker uses one thread, because threads are not forked."
     if _is_a_fork and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
@@ -140,5 +140,5 @@ def map_blocks(
     if executor is None:
         results = map(fn, items)
     else:
-        results = executor.map(partial(_in_a_worker, fn), items)
+        results = executor.map(partial(_call_in_worker, fn), items)
     return iter(with_bar(results, progress, desc=desc, total=len(items)))

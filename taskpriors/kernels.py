@@ -18,7 +18,7 @@ from .checks import ArrayLike
 from .signatures import documented
 
 # %% ../nbs/core/06_kernels.ipynb #85a1d9e1
-def _center(Z) -> Tensor:
+def _center(Z) -> Tensor:  # `center` without checks
     mean = Z.mean(0, keepdim=True, dtype=torch.float64)
     out = Z.new_empty(Z.shape)
     for rows in blocks.row_blocks(len(Z), 4096):

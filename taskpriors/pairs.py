@@ -300,10 +300,10 @@ def copies_of(features: ArrayLike) -> Tensor:  # group of each example, shape (n
         return _copies_on_disk(features)
     X = check_features(features, min_rows=1).double().cpu()
     rows, first = X.unique(dim=0, return_inverse=True)
-    return numbered(_families(rows)[first] if len(rows) <= SEARCHED_ROWS else first)
+    return numbered(_near_copy_groups(rows)[first] if len(rows) <= SEARCHED_ROWS else first)
 
 
-def _families(rows: Tensor) -> Tensor:  # distinct rows (n, d), float64 -> group of each, (n,)
+def _near_copy_groups(rows: Tensor) -> Tensor:  # distinct rows (n, d) -> group of each, (n,)
     centred = rows - rows.mean(0)
     pairs = _near_pairs(centred / centred.abs().max().clamp(min=1e-300))
     a, b = (index.numpy() for index in pairs)
@@ -319,7 +319,7 @@ def numbered(groups: Tensor) -> Tensor:  # shape (n,)
     return first.argsort().argsort()[number]
 
 
-_ROOM = 2**28  # maximum bytes of distinct rows in memory
+_MAX_ROW_BYTES = 2**28  # maximum bytes of distinct rows in memory
 
 
 def _copies_on_disk(rows) -> Tensor:  # shape (n,)
@@ -333,6 +333,6 @@ def _copies_on_disk(rows) -> Tensor:  # shape (n,)
             if numbers[-1] == len(first):
                 first.append(block.start + k)
     number = torch.tensor(numbers)
-    if len(first) > SEARCHED_ROWS or 8 * len(first) * rows.shape[1] > _ROOM:
+    if len(first) > SEARCHED_ROWS or 8 * len(first) * rows.shape[1] > _MAX_ROW_BYTES:
         return numbered(number)
-    return numbered(_families(rows.take(torch.tensor(first)).cpu().double())[number])
+    return numbered(_near_copy_groups(rows.take(torch.tensor(first)).cpu().double())[number])

@@ -75,7 +75,7 @@ class _Objective(NamedTuple):
         return residual() @ self.design + self.penalty * x
 
 # %% ../nbs/core/08_probes.ipynb #c286f782
-def _dot(a, b) -> Tensor:
+def _dot(a, b) -> Tensor:  # of each task, (m,)
     return (a * b).sum((1, 2), keepdim=True)
 
 
@@ -232,7 +232,7 @@ class ProbeResult(results.Result):
         return pd.DataFrame(values).rename_axis("task")
 
 # %% ../nbs/core/08_probes.ipynb #ae18b471
-def _grade(
+def _task_accuracies(
     scores, labels
 ) -> tuple[Tensor, Tensor, Tensor]:  # scores (q, m, n), labels (m, n) -> (m,), (m,) and (1, n)
     "Accuracy and balanced accuracy of each task, and the number of correct tasks per example."
@@ -244,12 +244,12 @@ def _grade(
     return right.mean(1), balanced, right.sum(0, keepdim=True)
 
 # %% ../nbs/core/08_probes.ipynb #760080be
-def _graded(
+def _score_ridge(
     codes: Tensor, scores: Tensor, residuals: Tensor, labels: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # what `_grade` returns, and the loss (m,)
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # what `_task_accuracies` returns, and the loss (m,)
     "Evaluate the ridge predictions of several tasks."
     loss = residuals.square().sum(0).mean(1, dtype=torch.float64)
-    return *_grade(torch.tensordot(codes, scores, 1), labels), loss
+    return *_task_accuracies(torch.tensordot(codes, scores, 1), labels), loss
 
 
 def _left_out_block(
@@ -259,7 +259,7 @@ def _left_out_block(
     y = tasks.labels[rows]
     Y = code_rows(y, tasks.codes)
     R = basis.loo_residuals(Y, alpha)
-    return _graded(tasks.codes, Y - R, R, y)
+    return _score_ridge(tasks.codes, Y - R, R, y)
 
 # %% ../nbs/core/08_probes.ipynb #e8289366
 def _held_out_block(
@@ -279,7 +279,7 @@ def _held_out_block(
     w = (basis.s / (basis.s**2 + alpha)).to(T.dtype)
     Y = code_rows(y, tasks.codes)
     R = Y - mean - ((T - mean) @ basis.U * w) @ new.T
-    return _graded(tasks.codes, Y - R, R, y)
+    return _score_ridge(tasks.codes, Y - R, R, y)
 
 # %% ../nbs/core/08_probes.ipynb #5c952504
 def _over_blocks(
@@ -399,7 +399,7 @@ def _logistic_block(
     Z = W @ _preconditioned(new, basis.s, alpha, len(basis.U)).T
     Z = Z.masked_fill(absent[:, :, None], -torch.inf)
     loss = F.cross_entropy(Z, y, reduction="none").mean(1, dtype=torch.float64)
-    return *_grade(Z.transpose(0, 1), y), loss, done, n_iter
+    return *_task_accuracies(Z.transpose(0, 1), y), loss, done, n_iter
 
 # %% ../nbs/core/08_probes.ipynb #bf273aa5
 @documented

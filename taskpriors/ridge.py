@@ -31,7 +31,7 @@ def simplex_codes(n_classes: int) -> Tensor:  # shape (q, q - 1), float64
 _ROWS = 512  # rows of a block that fits in cache in float64
 
 
-def _centred(X, mean, scale) -> Tensor:
+def _centred(X, mean, scale) -> Tensor:  # and scaled, float64
     return (X.double() - mean) / scale
 
 
@@ -62,9 +62,10 @@ class RidgeBasis(Result):
         return _coordinates(X, self.V, self.mean, self.scale)
 
     def residual_filter(self, alpha: float) -> tuple[float, Tensor]:  # 0 or 1, shape (r,)
-        """Return `keep` and f: I - H is `keep` times the centring matrix minus `U diag(f) U.T`.
+        """Return `keep` and the filter factors f of the hat matrix H.
 
-        The equality holds up to a factor that cancels in leave-one-out residuals.
+        I - H is `keep` times the centring matrix minus `U diag(f) U.T`, up to a factor that cancels
+        in leave-one-out residuals.
         """
         checks.check_number(alpha, "alpha", low=0)
         w = self.s**2
@@ -79,7 +80,7 @@ class RidgeBasis(Result):
         return torch.tensor(keep, dtype=torch.float64, device=f.device), f
 
     def slack_and_fixed(self, alphas: Sequence) -> tuple[Tensor, Tensor]:
-        "Diagonal of I - H, which divides residuals, and where it vanishes, (n_alphas, n) each."
+        "One minus leverages, the diagonal of I - H, and where they vanish, (n_alphas, n) each."
         n, r = self.U.shape
         keep, f = self.filters(alphas)
         eps = torch.finfo(torch.float64).eps
@@ -97,7 +98,7 @@ class RidgeBasis(Result):
         return slack, slack <= stored + computed
 
     def loo_slack(self, alphas: Sequence) -> Tensor:  # shape (n_alphas, n)
-        "Return the diagonal of I - H up to the same factor, or raise `ValueError` if it vanishes."
+        "Return one minus leverages, up to the same factor, or raise `ValueError` if they vanish."
         slack, fixed = self.slack_and_fixed(alphas)
         bad = fixed.nonzero()
         if len(bad):

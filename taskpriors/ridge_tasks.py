@@ -242,7 +242,7 @@ class CheckedTasks(NamedTuple):
 
 def _moment_block(
     rows: slice, basis: ridge.RidgeBasis, tasks: CheckedTasks, few: bool
-) -> TaskMoments:
+) -> TaskMoments:  # of the tasks `rows`; `few`: store the root
     Y = tasks.weighted_targets(rows)
     B = Y @ basis.U
     inner = B.T if few else (B.T @ B).double()
@@ -324,7 +324,7 @@ def _errors_of_moments(
     return (torch.stack(linear) + quadratic) / len(basis.U)
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #7437c07c
-def _squares_beside(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
+def _off_diagonal_squares(basis: ridge.RidgeBasis, weights: Tensor, alpha: float) -> Tensor:
     "Sum over i != j of weight_i A_ij^2, where A = I - H; weights have shape (k, n)."
     keep, f = basis.residual_filter(alpha)
     n = len(basis.U)
@@ -354,7 +354,7 @@ def loo_pseudo_values(
     """
     slack = basis.loo_slack([alpha])[0]
     weights = torch.cat([slack[None] ** -2, (errors / slack).view(-1, len(slack))])
-    as_test, *as_teacher = _squares_beside(basis, weights, alpha)
+    as_test, *as_teacher = _off_diagonal_squares(basis, weights, alpha)
     as_teacher = torch.stack(as_teacher).view(errors.shape)
     return errors * (1 - as_test) + 2 * training - 2 * as_teacher / slack
 
@@ -471,7 +471,7 @@ def _target_error(
     distribution: _TaskTargets,
     *,
     slope: bool,
-) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:  # as `errors_at` of `_least_error`
     g, weight = candidates.f[k].to(basis.U), candidates.weight[k]
     R = (distribution.products * -g) @ basis.U.T
     if candidates.keep[k]:
@@ -516,6 +516,7 @@ def least_grid_errors(
 
 # %% ../nbs/prior/14_ridge_tasks.ipynb #5e1d0a76
 def _block_products(rows, basis, tasks) -> tuple[Tensor, Tensor, Tensor]:
+    "Products of centred targets of some tasks with U, and diagonals summed over tasks."
     Y = code_rows(tasks.labels[rows], tasks.codes)
     Y -= Y.mean(-1, keepdim=True)
     products = Y @ basis.U

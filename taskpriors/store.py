@@ -81,7 +81,7 @@ def _removed_on_failure(tmp, path, n_bytes) -> Iterator[None]:
         raise
 
 
-def _write_beside(path, data) -> Path:  # path of the new file
+def _write_temporary(path, data) -> Path:  # path of the new file
     "Write `data` to a temporary file beside `path`."
     tmp = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     with _removed_on_failure(tmp, path, len(data)):
@@ -96,7 +96,7 @@ def _write_beside(path, data) -> Path:  # path of the new file
 def write_file(path: str | Path, data: bytes | str) -> Path:
     "Write a file atomically: `path` contains all of `data` or its previous content."
     path = Path(path)
-    tmp = _write_beside(path, data)
+    tmp = _write_temporary(path, data)
     with _removed_on_failure(tmp, path, len(data)):
         os.replace(tmp, path)
     _fsync_dir(path.parent)
@@ -109,7 +109,7 @@ def write_files(contents: dict) -> None:
     waiting, before = {}, {}
     try:
         for path, data in contents.items():
-            waiting[path] = _write_beside(path, data)
+            waiting[path] = _write_temporary(path, data)
         for path, tmp in waiting.items():
             with _removed_on_failure(tmp, path, len(contents[path])):
                 old = path.read_bytes() if path.exists() else None

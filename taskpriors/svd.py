@@ -79,7 +79,7 @@ def feature_svd(features: ArrayLike, svd: FeatureSVD | None = None) -> FeatureSV
     return svd
 
 
-def _decomposed(X: Tensor) -> FeatureSVD:
+def _decomposed(X: Tensor) -> FeatureSVD:  # truncated at the numerical rank
     eps = torch.finfo(X.dtype).eps
     copies = 3 if X.dtype == torch.float64 else 4
     n_bytes = 8 * (copies * X.numel() + 5 * min(X.shape) ** 2)

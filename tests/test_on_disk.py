@@ -34,7 +34,7 @@ def scores(fn):
     "Is it the function that scores a model, as a worker is given it, and not the door's trial?"
     while getattr(fn, "args", ()):
         fn = fn.args[0]
-    return getattr(fn, "func", fn).__name__ == "_scored_in_worker"
+    return getattr(fn, "func", fn).__name__ == "_score_in_worker"
 
 
 def die_once(fn, marker, item):

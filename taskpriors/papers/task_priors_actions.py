@@ -26,7 +26,7 @@ from ..prior.task_prior import TaskPrior
 from ..probes import ridge_probes
 from ..rank.models import rank_models
 from ..rank.options import Compute, Tasks
-from ..rank.record import on_request
+from ..rank.record import require_metric
 from ..results import new_panels
 from ..transfer import agreement
 
@@ -105,7 +105,7 @@ def _task_maps(job: Job) -> Computed:
     raw = X.double() - X.double().mean(0)
     every = dict(n_tasks=s["n_tasks"], n_orders=s["n_tasks"], seed=0)
     tasks = sample_labels(raw, s["sampler_temperature"], n_classes, **every)
-    derived = on_request(ranking.accuracies, "accuracy")[0]
+    derived = require_metric(ranking.accuracies, "accuracy")[0]
     accuracies = ridge_probes(X, tasks).accuracy, derived
     cells = [Cell("the labels", "accuracy", None, float(ranking.extra["label accuracy"][0]))]
     for column, of in (("mean accuracy", torch.mean), ("standard deviation", torch.std)):

@@ -270,7 +270,7 @@ def _choose(fit, sample, tasks) -> tuple[float, Tensor, Tensor]:
     return grid[errors.argmin()].item(), grid, errors
 
 # %% ../../nbs/prior/19_ridge_on_disk.ipynb #4ddbf942
-def _squares_beside(fit, U, f, weights) -> Tensor:
+def _off_diagonal_squares(fit, U, f, weights) -> Tensor:
     "Sum over the evaluated i != j of weight_i A_ij^2, shape (m,)."
     W = torch.cat([U, U.new_full((len(U), 1), fit.n**-0.5)], 1)
     G = torch.cat([f, f.new_ones(1)])
@@ -314,9 +314,9 @@ def _evaluate(fit, sample, tasks, alpha) -> dict[str, Tensor]:
     by_task = whole / level**2 + excess @ squares / len(U)
     by_point = squares.mean(1) / slack**2
     scaled = by_point / slack
-    as_test = level**-2 * off_diagonal + each * _squares_beside(fit, U, f, excess)
+    as_test = level**-2 * off_diagonal + each * _off_diagonal_squares(fit, U, f, excess)
     as_training = scaled.mean() * off_diagonal
-    as_training = as_training + each * _squares_beside(fit, U, f, scaled - scaled.mean())
+    as_training = as_training + each * _off_diagonal_squares(fit, U, f, scaled - scaled.mean())
     pseudo = by_point * (1 - as_test) + 2 * training - 2 * as_training / slack
     parts = dict(task_errors=by_task, point_errors=by_point, pseudo_values=pseudo)
     parts["sampled_values"] = excess * squares.mean(1)
@@ -431,7 +431,7 @@ def _choose_without_groups(fit, groups) -> tuple[float, Tensor, Tensor]:
     return [*errors][int(values.argmin())], torch.tensor([*errors], dtype=torch.float64), values
 
 
-def _sums_beside(groups, f, hats, matrices, level) -> list[Tensor]:
+def _off_diagonal_sums(groups, f, hats, matrices, level) -> list[Tensor]:
     "Sum of A_hg M_g A_gh over g != h, for each block."
     W, G = groups.sample.U, torch.cat([f, f.new_ones(1)])
     W = torch.cat([W, W.new_full((len(W), 1), groups.n**-0.5)], 1)
@@ -496,8 +496,8 @@ def _evaluate_groups(fit, groups, f) -> tuple[dict[str, Tensor], Tensor]:
             W += (A @ B.mT + B @ A.mT) / 2
             Q += B @ B.mT
     trace = sum(M.diagonal(dim1=1, dim2=2).sum() for M in crossed) / len(U)
-    as_test = _sums_beside(groups, f, hats, [M @ M for M in inverses], level**-2)
-    as_training = _sums_beside(groups, f, hats, crossed, trace)
+    as_test = _off_diagonal_sums(groups, f, hats, [M @ M for M in inverses], level**-2)
+    as_training = _off_diagonal_sums(groups, f, hats, crossed, trace)
     pseudo = own + 2 * first
     for k, rows in enumerate(grouping.blocks):
         moved = (as_test[k] * squares[k] + 2 * inverses[k] * as_training[k]).sum((1, 2))

@@ -20,7 +20,7 @@ from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
 from . import members, reference_set
 from .forecast import Forecast
-from .members import RankedModel, Settled
+from .members import Outcomes, RankedModel
 from .options import RankOptions
 from ..report.words import SCORE_NAMES
 
@@ -78,18 +78,18 @@ _OF_KIND: dict[str, dict[str, Callable[[], RankedModel]]] = dict(
 )
 
 
-def see_inputs(
+def embed_baselines(
     source: Any | None, candidates: Mapping[str, members.Model], options: RankOptions
-) -> Settled:
+) -> Outcomes:
     "Embed the inputs with each baseline; `candidates` are the models and the reference models."
     if not isinstance(source, (ImageSource, TextSource)):
-        return Settled({}, {})
+        return Outcomes({}, {})
     makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
     if any(model.untrained for model in candidates.values()):
         makers.pop(_UNTRAINED, None)
     built, broken = members.attempt_each(lambda make: make(), makers)
     seen, failed = reference_set.embed_unranked(built, source, options)
-    return Settled(seen, broken | failed)
+    return Outcomes(seen, broken | failed)
 
 # %% ../../nbs/rank/09_baselines.ipynb #adebeae6
 _EDGE = 1e-9  # scores are clipped to [_EDGE, 1 - _EDGE], so that their logits are finite

@@ -76,7 +76,7 @@ def _release_freed_pages() -> bool:  # whether the C library released any
     return bool(trim and trim(0))
 
 # %% ../../nbs/rank/10_disk.ipynb #268dbb6a
-class _RowsJob(NamedTuple):
+class _ScoringJob(NamedTuple):
     "Everything that is needed to score a model, except its rows."
 
     # paths of arrays: tasks for skills and probes, (n_tasks, n), uint8; labels and groups, (n,)
@@ -85,7 +85,7 @@ class _RowsJob(NamedTuple):
     mask: Tensor  # shape (n,), True for training examples
     n_classes: int
     n_evaluated: int
-    cache: object  # directory; None is cache_dir(), False is no cache
+    cache: store.CacheLike | None  # directory; None is cache_dir(), False is no cache
 
 
 def _file_key(rows) -> list[int | str] | None:  # identity of a file; None for rows in memory
@@ -94,14 +94,14 @@ def _file_key(rows) -> list[int | str] | None:  # identity of a file; None for r
     return [rows.layout.path, rows.layout.offset, *map(str, rows.stamp)]
 
 
-def _of_groups(values, number) -> Tensor:  # shape (n_groups,)
+def _group_values(values, number) -> Tensor:  # shape (n_groups,)
     "Form values whose mean has the variance of the mean over independent groups."
     n_groups, mean = int(number.max()) + 1, values.mean()
     sums = values.new_zeros(n_groups).index_add_(0, number, values - mean)
     return mean + n_groups / len(values) * sums
 
 
-def _scored(rows, job) -> distributions.TaskScores:
+def _score_rows(rows, job) -> distributions.TaskScores:  # cached or computed
     arrays = {name: torch.from_numpy(remote.load_array(path)) for name, path in job.files.items()}
     labels, probed = arrays["skill"], arrays.get("probes")
     classes, groups = arrays.get("labels"), arrays.get("groups")
@@ -124,23 +124,23 @@ def _scored(rows, job) -> distributions.TaskScores:
         assert ratios is not None and sampled is not None and error.task_ratios is not None
         share = len(ratios) / len(rows)
         if of_evaluated is not None:
-            sampled = _of_groups(sampled, of_evaluated)
+            sampled = _group_values(sampled, of_evaluated)
         columns = None
         if known is not None:
             sums = _class_sums(known.fit)
             eps = torch.finfo(rows.dtype).eps
             logme = sums.logme(eps)
             h_score = sums.h_score(known.fourth, eps)
-            columns = members.scalar([logme, h_score, known.error.skill, known.accuracy])
+            columns = members.to_float64([logme, h_score, known.error.skill, known.accuracy])
         return distributions.TaskScores(
-            skill=members.scalar(error.skill),
+            skill=members.to_float64(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             tasks=error.task_ratios,
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
             accuracy=None if probes is None else probes.mean(1),
             right=None if probes is None else probes.mean(0),
             columns=columns,
-            seconds=members.scalar(time.perf_counter() - start),
+            seconds=members.to_float64(time.perf_counter() - start),
         )
 
     blank = members.blank
@@ -164,9 +164,9 @@ def _scored(rows, job) -> distributions.TaskScores:
     return scores
 
 
-def _scored_in_worker(rows, job) -> distributions.TaskScores:
+def _score_in_worker(rows, job) -> distributions.TaskScores:  # frees memory
     try:
-        return _scored(rows, job)
+        return _score_rows(rows, job)
     finally:
         _release_freed_pages()
 
@@ -179,7 +179,7 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.
     def compute() -> dict[str, Tensor]:
         kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
         assert kernel.range is not None
-        scale, trace = members.scalar(kernel.scale), members.scalar(kernel.trace)
+        scale, trace = members.to_float64(kernel.scale), members.to_float64(kernel.trace)
         basis = kernel.range.double().cpu()
         return dict(mean=kernel.mean.double(), scale=scale, trace=trace, range=basis)
 
@@ -210,7 +210,7 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
 def open_features(
     models: Mapping[str, Any], options: RankOptions
-) -> members.Settled:  # name -> RowMatrix
+) -> members.Outcomes:  # name -> RowMatrix
     "Open the features of all models; a missing or truncated file affects only its own model."
     opened, failures = {}, {}
     device = options.compute.device
@@ -220,7 +220,7 @@ def open_features(
         except OSError as e:
             failures[name] = " ".join(str(e).split())
     members.refuse_unless_any(opened, failures)
-    return members.Settled(row_blocks.open_models(opened), failures)
+    return members.Outcomes(row_blocks.open_models(opened), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
 def _cut_components(
@@ -256,7 +256,7 @@ def _sample_moments(models, prior, options) -> distributions.Moments:  # moments
     return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
 # %% ../../nbs/rank/10_disk.ipynb #c54fd8ee
-def _drawn_or_kept(models, distribution, options) -> tuple:
+def _draw_or_load(models, distribution, options) -> tuple:
     "Draw or load the tasks and, if requested, the moments."
     rows = {name: model.features for name, model in models.items()}
     has_factor = any(
@@ -325,7 +325,7 @@ _LEFT_OUT = (
 )
 
 
-def _complete(labels: GivenLabels | None) -> bool:  # whether all examples are labelled
+def _is_fully_labelled(labels: GivenLabels | None) -> bool:  # whether all examples are labelled
     return labels is not None and bool((labels.classes >= 0).all())
 
 
@@ -336,10 +336,10 @@ def check_labels(labels: GivenLabels | None) -> None:
     if labels.targets is not None:
         rule, remedy = "labels of features on disk must be classes", "rank a sample of the rows"
         checks.refuse(rule, "real targets", remedy)
-    if len(labels.names) > 256 and not _complete(labels):
+    if len(labels.names) > 256 and not _is_fully_labelled(labels):
         rule = "labels must have at most 256 classes if some examples are unlabelled"
         checks.refuse(rule, len(labels.names), "rank a sample of the rows")
-    if _complete(labels):
+    if _is_fully_labelled(labels):
         _known_classes(labels.classes)
 
 
@@ -349,18 +349,18 @@ class DiskEngine:
 
     options: RankOptions
 
-    def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> members.Outcomes:  # name -> Model
         "Open the rows of all models, and collect failures; a `Model` is converted to rows."
         if not named:
-            return members.Settled({}, {})
+            return members.Outcomes({}, {})
         features = {
             name: given.features if isinstance(given, members.Model) else given
             for name, given in named.items()
         }
         rows, failures = open_features(features, self.options)
-        model_of = partial(_model_of_rows, options=self.options.alone())
+        model_of = partial(_model_of_rows, options=self.options.for_worker())
         models, broken = members.attempt_each(model_of, rows, self.options, "kernels")
-        return members.Settled(models, failures | broken)
+        return members.Outcomes(models, failures | broken)
 
     def draw(
         self,
@@ -369,7 +369,7 @@ class DiskEngine:
         options: RankOptions,
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution, and compute moments if they are requested."
-        drawn_rows, moments = _drawn_or_kept(models, distribution, options)
+        drawn_rows, moments = _draw_or_load(models, distribution, options)
         if distribution.kind != "factor":  # a factor is not truncated
             rank = int(drawn_rows.rank)
             directions = f"its {rank} leading directions"
@@ -402,17 +402,17 @@ class DiskEngine:
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
         labels: GivenLabels | None = None,  # scored in the same pass if all examples are labelled
-    ) -> members.Settled:  # name -> TaskScores
+    ) -> members.Outcomes:  # name -> TaskScores
         "Compute skills, probe accuracies and label statistics in one pass over each model's rows."
         classes = None
-        if labels is not None and _complete(labels):
+        if labels is not None and _is_fully_labelled(labels):
             classes = _known_classes(labels.classes)
         given = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
         arrays = {name: values for name, values in given.items() if values is not None}
         digest = store.digest_tensors(arrays if probed is None else dict(arrays, mask=mask))
         rows = {name: model.features for name, model in models.items()}
         with remote.scratch_folder(options.compute.scratch) as folder:
-            job = _RowsJob(
+            job = _ScoringJob(
                 files={
                     name: remote.save_array(f"{folder}/{name}.npy", values.numpy())
                     for name, values in arrays.items()
@@ -423,7 +423,7 @@ class DiskEngine:
                 n_evaluated=options.compute.n_residuals,
                 cache=options.compute.cache,
             )
-            score = partial(_scored_in_worker, job=job)
+            score = partial(_score_in_worker, job=job)
             return members.attempt_each(score, rows, options, "models")
 
     def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
@@ -440,7 +440,7 @@ class DiskEngine:
         "Compute label statistics from the pass over all rows, or from the labelled rows alone."
         if labels is None:
             return distributions.Columns({}, {}, [])
-        if _complete(labels):
+        if _is_fully_labelled(labels):
             each = []
             for name in models:
                 column = scores[name].columns

@@ -109,7 +109,7 @@ class TaskDistribution:
                     yield kernel.factor(kernel.rows.take(points)), share
 
 # %% ../../nbs/rank/07_distributions.ipynb #00f3387e
-def _check_word(word, names) -> None:
+def _check_prior_name(word, names) -> None:
     "Refuse a string that is neither the name of a model nor a file of features."
     import timm
 
@@ -152,7 +152,7 @@ def read_prior(prior: Any, names: Iterable[str]) -> PriorChoice:
     if word in names:
         return PriorChoice("mixture", word, (word,))
     if word is not None:
-        _check_word(word, names)
+        _check_prior_name(word, names)
     return PriorChoice("model", shortened(plain_text(prior), 80), source=prior)
 
 # %% ../../nbs/rank/07_distributions.ipynb #bf401ee1
@@ -168,7 +168,7 @@ _FAR = 0.2  # reference models are unrelated below this share of the largest mut
 _NOISE = 4  # mutual skill that noise may reach, times the number of examples
 
 
-def _without_strangers(skill: Tensor, n_models: int, n_points: int) -> Tensor:
+def _without_unrelated(skill: Tensor, n_models: int, n_points: int) -> Tensor:
     """Set the skills (k, k) of reference models to zero if they are unrelated to the ranked models.
 
     Reference models are unrelated if, for example, their rows belong to other examples.
@@ -210,7 +210,7 @@ def _cross_skill(
     if options.groups is None:
         executor = options.compute.executor
         return skills.cross_skill(
-            features, factors, executor=executor, progress=options.shown, **drawing
+            features, factors, executor=executor, progress=options.progress, **drawing
         )
     tasks = skills.tasks_of_priors(factors, **drawing)
     return cross_skill_without_groups(
@@ -252,7 +252,7 @@ def _consensus_of(
     like = _CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
     cache = options.compute.cache if all(digests) else False
     S, alike = members.load_or_compute(key, compute, like, cache)
-    S = _without_strangers(S, len(models), len(index))
+    S = _without_unrelated(S, len(models), len(index))
     cross_skills = _CrossSkills(S, alike)
     references = range(len(models), len(candidates))
     if not mutual_skill(S, similarity=alike, reference_models=references).any():
@@ -336,7 +336,7 @@ _HELD_TOGETHER = 2**25  # largest number of random numbers in memory at once
 _DRAWN_TOGETHER = 32  # examples per block; larger blocks are slower with few tasks per order
 
 
-class _DealtTasks(NamedTuple):
+class _Allocation(NamedTuple):
     "Component of each task, and the random orders of the examples that all components share."
 
     components: Tensor  # component of each task, shape (n_tasks,)
@@ -382,7 +382,7 @@ class _DealtTasks(NamedTuple):
         return torch.cat(parts)
 
 
-def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> _DealtTasks:
+def allocate_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) -> _Allocation:
     "Divide tasks over `n` examples among the components, in proportion to their weights."
     components = _task_components(weights, options.tasks.n_tasks)
     turns = torch.nn.functional.one_hot(components, len(weights))
@@ -395,7 +395,7 @@ def deal_tasks(weights: Sequence, options: RankOptions, n: int, *, seed: int) ->
         states.append(g.get_state())
         torch.randperm(n, generator=g, device=g.device)
         prefix.draw_uniforms(n, width, options.tasks.n_classes, g, torch.empty(0))
-    return _DealtTasks(components, counts, options.tasks.n_classes, widths, states)
+    return _Allocation(components, counts, options.tasks.n_classes, widths, states)
 
 
 class DrawnTasks(NamedTuple):
@@ -422,7 +422,7 @@ def draw_tasks(
     weights = [component.weight for component in components]
     q, n_tasks = options.tasks.n_classes, options.tasks.n_tasks
     n_drawn = n if classes is None else int((classes < 0).sum())
-    dealt = [deal_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
+    dealt = [allocate_tasks(weights, options, n_drawn, seed=seed) for seed in seeds]
     checks.check_memory(2 * len(seeds) * n_tasks * n, "lower n_tasks")
     dtype = torch.uint8 if q <= 256 else torch.int16
     labels = torch.empty(len(seeds), n_tasks, n, dtype=dtype)
@@ -447,7 +447,7 @@ def draw_tasks(
             out[of_seed.components == number] = tasks.cpu()
         if options.bar is not None and classes is None:
             options.bar.update(len(seeds))
-    return DrawnTasks(labels, *map(members.scalar, (temperature, top, rank, trace_cut)))
+    return DrawnTasks(labels, *map(members.to_float64, (temperature, top, rank, trace_cut)))
 
 # %% ../../nbs/rank/07_distributions.ipynb #cdba3d1b
 class TaskScores(NamedTuple):
@@ -479,10 +479,10 @@ class Moments(NamedTuple):
         return cls(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
-            least=members.scalar(least),
-            temperature=members.scalar(temperature),
-            scale=members.scalar(trace.kernel_scale),
-            seconds=members.scalar(seconds),
+            least=members.to_float64(least),
+            temperature=members.to_float64(temperature),
+            scale=members.to_float64(trace.kernel_scale),
+            seconds=members.to_float64(seconds),
         )
 
     @classmethod
@@ -505,7 +505,7 @@ class TaskSample:
     moments: Moments | None = None  # moments for the ranked models; None if not requested
     record: Mapping[str, float] = field(default_factory=dict)  # settings, as JSON
 
-    def ratios(self, skills: Mapping[str, TaskScores]) -> Tensor:  # (n_models, n_tasks)
+    def relative_errors(self, skills: Mapping[str, TaskScores]) -> Tensor:  # (n_models, n_tasks)
         "Compute the errors on each task, relative to the error of a constant on the same task."
         constants = constant_errors(self.skill_tasks, int(self.skill_tasks.max()) + 1)
         ratios = torch.stack([scores.tasks for scores in skills.values()])
@@ -522,7 +522,7 @@ class TaskSample:
         "Form evidence from the models' skills on the tasks."
         if skill is None:
             skill = torch.stack([scores.skill for scores in skills.values()])
-        distribution, by_task = self.distribution, 1 - self.ratios(skills)
+        distribution, by_task = self.distribution, 1 - self.relative_errors(skills)
         referred = bool(distribution.reference_models) and distribution.consensus is not None
         return point_evidence(skill, by_task, with_references=referred, dimension=dimension)
 
@@ -546,7 +546,7 @@ class LabelledSkills(NamedTuple):
     signal_p_value: float | None = None  # of "no model predicts the labels"; None: too few labels
 
 
-class Beside(NamedTuple):
+class ScoredBaselines(NamedTuple):
     "Baselines that are compared with the models, and their results."
 
     models: dict[str, members.Model]

@@ -28,7 +28,7 @@ def _deviations(errors, groups) -> Tensor:
     return off.new_zeros(len(off), int(groups.max()) + 1).index_add_(1, groups, off)
 
 
-def _margin(errors, groups) -> Tensor:
+def _mean_cov(errors, groups) -> Tensor:
     "Estimate the covariance of the row means from independent columns or groups of columns."
     off = _deviations(errors, groups)
     n_groups = off.shape[1]
@@ -40,7 +40,7 @@ def _group_index(groups: ArrayLike | None, n: int) -> Tensor | None:  # shape (n
     return None if groups is None else Grouping.of(groups, n).number
 
 # %% ../../nbs/rank/01_error_model.ipynb #3d7469ad
-def _check_errors(errors, name) -> Tensor:
+def _check_errors(errors, name) -> Tensor:  # shape (n_models, n), float64
     errors = checks.check_tensor(errors, name).double().cpu()
     checks.check_finite(errors, name)
     if errors.ndim != 2 or len(errors) == 0 or errors.shape[1] < 2:
@@ -59,7 +59,7 @@ def margin_errors(covariance: Tensor) -> Tensor:  # shape (n_models, n_models)
     return (squares.clamp(min=0) + _ROUNDING**2).sqrt()
 
 
-def _margin_variances(covariance: Tensor) -> Tensor:
+def _margin_variances(covariance: Tensor) -> Tensor:  # (n_models, n_models)
     return margin_errors(covariance).square() - _ROUNDING**2
 
 # %% ../../nbs/rank/01_error_model.ipynb #3692387e
@@ -130,16 +130,16 @@ def error_model(
     """
     by_point = _check_errors(point_errors, "point_errors")
     number = _group_index(groups, by_point.shape[1])
-    parts = [ErrorModel(_margin(by_point, number), _degrees_of_freedom(by_point, number))]
+    parts = [ErrorModel(_mean_cov(by_point, number), _degrees_of_freedom(by_point, number))]
     if sample_errors is not None:
         by_test = _check_errors(sample_errors, "sample_errors")
         checks.check_same_n(point_errors=len(by_point), sample_errors=len(by_test))
-        parts.append(ErrorModel(_margin(by_test, None), _degrees_of_freedom(by_test, None)))
+        parts.append(ErrorModel(_mean_cov(by_test, None), _degrees_of_freedom(by_test, None)))
     if task_errors is not None:
         by_task = _check_errors(task_errors, "task_errors")
         checks.check_same_n(point_errors=len(by_point), task_errors=len(by_task))
         number = _group_index(task_groups, by_task.shape[1])
-        parts.append(ErrorModel(_margin(by_task, number), _degrees_of_freedom(by_task, number)))
+        parts.append(ErrorModel(_mean_cov(by_task, number), _degrees_of_freedom(by_task, number)))
     distribution = _joint_model(parts)
     checks.check_computed(distribution.covariance, "the covariance")
     return distribution

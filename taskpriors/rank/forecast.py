@@ -38,7 +38,7 @@ def centred_logits(shares: Tensor) -> Tensor:  # float64
 
 # %% ../../nbs/rank/06_forecast.ipynb #ac749495
 class PointEvidence(NamedTuple):
-    "Evidence from sampled tasks about a new task of the same distribution."
+    "Evidence from the examples: skills on sampled tasks, for a new task of their distribution."
 
     mean: Tensor  # v, centred logits of the skills, shape (n_models,), float64
     moment: Tensor  # K, second moment of centred logits over single tasks, (n_models, n_models)
@@ -145,7 +145,7 @@ class _PastScores(NamedTuple):
     n_tasks: int  # number of tasks with scores of at least two models
 
 
-def record_scores(scores: Tensor) -> _PastScores | None:
+def fit_past_scores(scores: Tensor) -> _PastScores | None:
     "Fit model and task effects to earlier scores; return None if no task has two scores."
     is_known = ~scores.isnan()
     is_known = is_known & (is_known.sum(0) > 1)
@@ -359,7 +359,7 @@ def _log_density(observed: Tensor, mean: Tensor, covariance: Tensor) -> Tensor: 
     return -(values.log() + gap.square() / values).sum() / 2
 
 
-def _observe_record(
+def _observe_past_scores(
     mean: Tensor, covariance: Tensor, precision: Tensor, shift: Tensor, own: float
 ) -> tuple[Tensor, Tensor]:
     """Condition a normal distribution on observed means with a precision that may be singular.
@@ -377,7 +377,7 @@ def _observe_record(
 _COPIES = 1e-3  # mean squared difference of two models' logits below which they are near copies
 
 
-def _likeness(moment: Tensor) -> Tensor:  # (n_models, n_models)
+def _error_correlation(moment: Tensor) -> Tensor:  # (n_models, n_models)
     "Correlation of two models' errors: 1 for copies, near 0 if their skills differ between tasks."
     squares = moment.diagonal()
     return (-(squares[:, None] + squares - 2 * moment).clamp(min=0) / _COPIES).exp()
@@ -403,7 +403,7 @@ def posterior_of(
     codes = simplex_codes(len(points.mean))
     rho = constants.with_references if points.with_references else constants.alone
     certainty = constants.certainty_about(points)
-    F = codes.T @ _likeness(points.moment) @ codes
+    F = codes.T @ _error_correlation(points.moment) @ codes
     K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
     values, weights = scales(constants.spread)
@@ -418,7 +418,7 @@ def posterior_of(
             sigma2 = scale * residuals / (_PRIOR_CELLS + record.freedom) / agreed
             precision = codes.T @ record.precision @ codes / sigma2
             shift = codes.T @ record.shift / sigma2
-            mean, covariance = _observe_record(mean, covariance, precision, shift, sigma2)
+            mean, covariance = _observe_past_scores(mean, covariance, precision, shift, sigma2)
         if labels is not None:
             said, error = codes.T @ labels.mean, _label_error(constants, K, F, labels)
             log_weights[number] += _log_density(said, mean, covariance + error)
@@ -696,7 +696,7 @@ def regret_with_labels(
     constants, draws = constants_of(forecast.scoring), forecast.draws
     assert constants is not None and draws is not None  # holds for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
-    F, K = (codes.T @ x @ codes for x in (_likeness(points.moment), points.moment))
+    F, K = (codes.T @ x @ codes for x in (_error_correlation(points.moment), points.moment))
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
     certainty = constants.certainty_about(points)
 

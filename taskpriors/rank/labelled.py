@@ -19,12 +19,12 @@ from ..pairs import numbered
 from ..prior import posterior
 from . import distributions, members
 from .disk import Engine
-from .distributions import Beside, LabelledSkills, TaskSample
+from .distributions import LabelledSkills, ScoredBaselines, TaskSample
 from .forecast import scores_of
 from .options import RankOptions
 
 # %% ../../nbs/rank/11_labelled.ipynb #13c4439f
-def _open_components(
+def _components_to_weight(
     models: Mapping[str, members.Model], distribution: distributions.TaskDistribution
 ) -> tuple[list[distributions.Component], Tensor | None]:
     """List the components to reweight: all members of a consensus, or a single component.
@@ -50,11 +50,11 @@ def _open_components(
     return [distributions.Component((k,), (task_models[k].factor,), w) for k, w in placed], alike
 
 # %% ../../nbs/rank/11_labelled.ipynb #747a46ea
-_EVIDENCE = 300  # largest number of labels for computing weights
+_MAX_EVIDENCE_LABELS = 300  # largest number of labels for computing weights
 _FEWEST_TASKS = 24
 
 
-def _numbered_by_point(labels: Tensor) -> Tensor:  # shape (n,)
+def _number_classes(labels: Tensor) -> Tensor:  # shape (n,)
     "Number the classes in the order of their first examples; -1 marks an unknown label."
     known = labels >= 0
     return torch.full_like(labels, -1).masked_scatter(known, numbered(labels[known]))
@@ -65,10 +65,10 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
     points = (labels >= 0).nonzero()[:, 0]
     if len(points) == 1:  # a kernel requires two examples
         return torch.cat([points, (labels < 0).nonzero()[:1, 0]]).sort().values
-    if len(points) <= _EVIDENCE:
+    if len(points) <= _MAX_EVIDENCE_LABELS:
         return points
     g = checks.check_generator(options.seed)
-    return points[torch.randperm(len(points), generator=g)[:_EVIDENCE].sort().values]
+    return points[torch.randperm(len(points), generator=g)[:_MAX_EVIDENCE_LABELS].sort().values]
 
 
 def _draw_agreeing(
@@ -83,7 +83,7 @@ def _draw_agreeing(
     returns the weight of each component.
     """
     options, q = engine.options, max(2, int(classes.max()) + 1)
-    components, alike = _open_components(models, distribution)
+    components, alike = _components_to_weight(models, distribution)
     points = _evidence_points(classes, options)
     rows, tops = [], []
     for component in components:
@@ -93,7 +93,7 @@ def _draw_agreeing(
     likely = posterior.label_evidence(
         rows, classes[points], n_classes=q, top_eigenvalues=tops, seed=options.seed
     )
-    prior_weights = members.scalar([component.weight for component in components])
+    prior_weights = members.to_float64([component.weight for component in components])
     weights = posterior.posterior_weights(prior_weights, likely, similarity=alike)[0].tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
@@ -121,7 +121,7 @@ def _draw_agreeing(
 
 # %% ../../nbs/rank/11_labelled.ipynb #00831ae7
 MOST_LABELS = 16384  # largest number of labelled examples for skill and accuracy
-_FEWEST = 4  # smallest number of labels for a leave-one-out skill
+_MIN_LABELS = 4  # smallest number of labels for a leave-one-out skill
 
 
 def _direct_skill(
@@ -132,7 +132,7 @@ def _direct_skill(
     Returns None if there is only one class, or only one model, or fewer than four labels.
     """
     points = (labels >= 0).nonzero()[:, 0]
-    if len(points) < _FEWEST or len(labels[points].unique()) < 2 or len(models) < 2:
+    if len(points) < _MIN_LABELS or len(labels[points].unique()) < 2 or len(models) < 2:
         return None
     points = points[blocks.evenly(len(points), MOST_LABELS)]
     rows = [model.rows(points) for model in models.values()]
@@ -140,7 +140,7 @@ def _direct_skill(
     return posterior.labelled_skill(rows, labels[points], groups=several)
 
 
-_SHUFFLED = 300  # largest number of labels for the permutation test
+_MAX_SHUFFLED_LABELS = 300  # largest number of labels for the permutation test
 
 
 def _signal_p_value(
@@ -161,7 +161,7 @@ def _signal_p_value(
     if groups is not None:
         return direct.p_value()
     known = (labels >= 0).nonzero()[:, 0]
-    points = known[blocks.evenly(len(known), _SHUFFLED)]
+    points = known[blocks.evenly(len(known), _MAX_SHUFFLED_LABELS)]
     classes = labels[points].unique(return_inverse=True)[1]
     rows = [model.rows(points) for model in models.values()]
     of_shuffles = posterior.shuffle_p_value(rows, classes)
@@ -170,7 +170,7 @@ def _signal_p_value(
     return min(1.0, 2 * of_shuffles, 2 * direct.p_value())
 
 
-def _of_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkill:
+def _select_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkill:
     "The skills of the first m models on the labels."
     assert direct.hits is not None
     return replace(
@@ -182,7 +182,7 @@ def _of_first(direct: posterior.LabelledSkill, m: int) -> posterior.LabelledSkil
     )
 
 
-_NO_BASELINES = Beside({}, {}, {})
+_NO_BASELINES = ScoredBaselines({}, {}, {})
 
 
 def skills_with_labels(
@@ -192,8 +192,8 @@ def skills_with_labels(
     labels: Tensor,
     mask: Tensor,
     *,
-    beside: Beside = _NO_BASELINES,  # baselines, which are not ranked
-) -> tuple[LabelledSkills, Beside]:
+    baselines: ScoredBaselines = _NO_BASELINES,  # baselines, which are not ranked
+) -> tuple[LabelledSkills, ScoredBaselines]:
     """Compute skills on tasks that agree with the labels, or on the labels if all are known.
 
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
@@ -201,7 +201,7 @@ def skills_with_labels(
     """
     options, sample = engine.options, None
     weights: dict[str, float] = {}
-    classes = None if labels.is_floating_point() else _numbered_by_point(labels)
+    classes = None if labels.is_floating_point() else _number_classes(labels)
     if classes is None:
         tasks = labels.T
     else:
@@ -212,27 +212,27 @@ def skills_with_labels(
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
     skills, failures = engine.score(models, tasks, mask, options)
     others: Mapping[str, distributions.TaskScores] = {}
-    if beside.models and (sample is not None or classes is None):
-        others, broken = engine.score(beside.models, tasks, mask, options)
-        beside = beside._replace(
-            models={name: beside.models[name] for name in others},
-            skills={name: beside.skills[name] for name in others},
-            failures=beside.failures | broken,
+    if baselines.models and (sample is not None or classes is None):
+        others, broken = engine.score(baselines.models, tasks, mask, options)
+        baselines = baselines._replace(
+            models={name: baselines.models[name] for name in others},
+            skills={name: baselines.skills[name] for name in others},
+            failures=baselines.failures | broken,
         )
     if classes is None:
-        return LabelledSkills(skills, failures, weights), beside._replace(on_targets=others)
+        return LabelledSkills(skills, failures, weights), baselines._replace(on_targets=others)
     working = {name: models[name] for name in skills}
-    everyone = {**working, **beside.models}
+    everyone = {**working, **baselines.models}
     of_labels = agreeing = p_value = None
     unlabelled = (classes < 0).double().mean().item()
     if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
-        if beside.models:
-            beside = beside._replace(scores=scores_of(of_all, unlabelled))
+        if baselines.models:
+            baselines = baselines._replace(scores=scores_of(of_all, unlabelled))
             if sample is not None:
                 of_tasks = sample.evidence({**skills, **others})
-                beside = beside._replace(agreeing=of_tasks)
+                baselines = baselines._replace(agreeing=of_tasks)
         if len(working) > 1:
-            direct = _of_first(of_all, len(working))
+            direct = _select_first(of_all, len(working))
             of_labels = scores_of(direct, unlabelled)
             p_value = _signal_p_value(working, classes, direct, options.groups)
             if sample is not None:
@@ -244,10 +244,10 @@ def skills_with_labels(
         scores=of_labels,
         agreeing=agreeing,
         signal_p_value=p_value,
-    ), beside
+    ), baselines
 
 # %% ../../nbs/rank/11_labelled.ipynb #a0e029b7
-_LISTED = 500  # number of examples to label that a ranking suggests
+_N_SUGGESTED = 500  # number of examples to label that a ranking suggests
 
 
 def _one_of_each_group(groups: Tensor, labelled: Tensor, g: np.random.Generator) -> np.ndarray:
@@ -280,11 +280,11 @@ def points_to_label(
     rows = torch.from_numpy(np.sort(np.concatenate([done, open_rows])))
     near = posterior.consensus_coordinates(distribution.rows(rows))
     labelled_rows = labelled[rows].nonzero()[:, 0]
-    listed = min(_LISTED, len(rows) - len(labelled_rows))
+    listed = min(_N_SUGGESTED, len(rows) - len(labelled_rows))
     order = rows[posterior.spread_points(near, listed, labelled=labelled_rows, seed=seed)]
-    if groups is None or len(order) == _LISTED:
+    if groups is None or len(order) == _N_SUGGESTED:
         return order
     others = labelled.clone()
     others[order] = True
     left = torch.from_numpy(g.permutation((~others).nonzero()[:, 0].numpy()))
-    return torch.cat([order, left[: _LISTED - len(order)]])
+    return torch.cat([order, left[: _N_SUGGESTED - len(order)]])

@@ -45,7 +45,7 @@ def attempt(work: Callable, *args: Any, **named: Any) -> tuple[Any, str | None]:
         return None, words.plain_text(" ".join(text.split()))
 
 # %% ../../nbs/rank/03_members.ipynb #ae1fe40c
-class Settled(NamedTuple):
+class Outcomes(NamedTuple):
     "Results and failures from several attempts."
 
     results: dict[Any, Any]  # name -> result
@@ -57,10 +57,10 @@ def attempt_each(
     named: Mapping[Any, Any],  # name -> value
     options: RankOptions | None = None,  # with the executor and the bar; None: neither
     desc: str = "",
-) -> Settled:
+) -> Outcomes:
     "Apply a function to each value, and separate results from failures."
     executor = None if options is None else options.compute.executor
-    shown = False if options is None else options.shown
+    shown = False if options is None else options.progress
     try:
         attempts = list(
             blocks.map_blocks(
@@ -75,7 +75,7 @@ def attempt_each(
         remedy = "run again: cached results are not recomputed"
         got = words.shortened(str(e), 90)
         checks.refuse("workers must not terminate", got, remedy, RuntimeError)
-    settled = Settled({}, {})
+    settled = Outcomes({}, {})
     for name, (result, failure) in zip(named, attempts, strict=True):
         if failure is None:
             settled.results[name] = result
@@ -193,7 +193,7 @@ def _gather_model(
 # %% ../../nbs/rank/03_members.ipynb #53b68e09
 def gather_models(
     models: Mapping[str, Any], images: Inputs | None, options: RankOptions
-) -> Settled:  # name -> Model
+) -> Outcomes:  # name -> Model
     "Embed the inputs with all models, and collect failures; no inputs if all are features."
     each = 1 if images is None else len(images)
     unit = "model" if images is None else "point"
@@ -217,13 +217,13 @@ def _result_path(key: Mapping[str, Any], cache: Any) -> Path:
     return store.cache_dir(cache) / "ranking" / f"{name}.safetensors"
 
 
-class _Fields(Protocol):
+class _TensorTuple(Protocol):
     "Protocol of a NamedTuple of tensors."
 
     def _asdict(self) -> dict[str, Any]: ...
 
 
-_Kept = TypeVar("_Kept", bound=_Fields)
+_Tuple = TypeVar("_Tuple", bound=_TensorTuple)
 
 
 def blank(*shape: int) -> Tensor:  # float64, without storage
@@ -245,7 +245,7 @@ def cached_tensors(
     )
 
 
-def load_or_compute(key: dict, compute: Callable, like: _Kept, cache: CacheLike | None) -> _Kept:
+def load_or_compute(key: dict, compute: Callable, like: _Tuple, cache: CacheLike | None) -> _Tuple:
     """Load the result cached under a JSON-serialisable key, or compute and cache it.
 
     The result is a NamedTuple of tensors, and `like` contains `blank` tensors of the same shapes.
@@ -260,7 +260,7 @@ def load_or_compute(key: dict, compute: Callable, like: _Kept, cache: CacheLike 
     return kind(**like._asdict() | tensors)
 
 # %% ../../nbs/rank/03_members.ipynb #a6c847f0
-def scalar(x: Any) -> Tensor:
+def to_float64(x: Any) -> Tensor:
     "Convert a number, or nested numbers, to a float64 tensor."
     return torch.tensor(x, dtype=torch.float64)
 

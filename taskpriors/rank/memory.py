@@ -97,12 +97,12 @@ def _score(
             assert probes.point_accuracy is not None
             accuracy, right = probes.accuracy.cpu(), probes.point_accuracy.cpu()
         return distributions.TaskScores(
-            skill=members.scalar(error.skill),
+            skill=members.to_float64(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
             accuracy=accuracy,
             right=right,
-            seconds=members.scalar(time.perf_counter() - start),
+            seconds=members.to_float64(time.perf_counter() - start),
         )
 
     key = dict(
@@ -132,7 +132,7 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[s
         if math.isnan(value):
             remedy = "raise an error with the reason instead"
             checks.refuse("a metric must return a number", "NaN", remedy)
-        return dict(value=members.scalar(value))
+        return dict(value=members.to_float64(value))
 
     named = getattr(metric, "key", None)
     key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
@@ -140,7 +140,7 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[s
     return members.cached_tensors(key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #9810d56f
-def _on_labelled(features, metric, points) -> float:
+def _on_labelled(features, metric, points) -> float:  # metric of some rows
     return metric(features[points.to(features.device)])
 
 
@@ -202,10 +202,10 @@ class MemoryEngine:
     options: RankOptions
     source: members.Inputs | None = None  # inputs to embed; None if all models are features
 
-    def embed(self, named: Mapping[str, Any]) -> members.Settled:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> members.Outcomes:  # name -> Model
         "Embed the inputs with all models, and collect failures; a `Model` is returned unchanged."
         if all(isinstance(given, members.Model) for given in named.values()):
-            return members.Settled({**named}, {})
+            return members.Outcomes({**named}, {})
         return members.gather_models(named, self.source, self.options)
 
     def draw(
@@ -247,7 +247,7 @@ class MemoryEngine:
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
         labels: GivenLabels | None = None,  # not used, see `columns`
-    ) -> members.Settled:  # name -> TaskScores
+    ) -> members.Outcomes:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
         given = dict(tasks=tasks)
         if probed is not None:
@@ -258,7 +258,7 @@ class MemoryEngine:
             probed=probed,
             mask=mask,
             digest=store.digest_tensors(given),
-            options=options.alone(),
+            options=options.for_worker(),
         )
         return members.attempt_each(score, models, options, "models")
 
@@ -269,7 +269,7 @@ class MemoryEngine:
 
     def metrics_of(
         self, models: Mapping[str, members.Model], metrics: Mapping[str, Callable]
-    ) -> members.Settled:
+    ) -> members.Outcomes:
         "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
         jobs = {
             (statistic, name): (model, metric)
@@ -277,13 +277,13 @@ class MemoryEngine:
             for statistic, metric in metrics.items()
         }
         results, failures = members.attempt_each(partial(_metric, options=self.options), jobs)
-        missing = dict(value=members.scalar(math.nan))
+        missing = dict(value=members.to_float64(math.nan))
 
         def values_of(statistic) -> Tensor:
             return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
 
         reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-        return members.Settled({statistic: values_of(statistic) for statistic in metrics}, reasons)
+        return members.Outcomes({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
     def columns(
         self,

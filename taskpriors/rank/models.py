@@ -108,7 +108,7 @@ _BASE_BYTES = 8 * 10**8  # measured memory used by Python, torch and blocks of r
 _HELD = 3 * 4  # bytes of memory per feature value
 
 
-def _most_bytes(n, widths, options) -> int:
+def _most_bytes(n, widths, options) -> int:  # peak memory of a ranking from disk
     D, d = sum(widths), max(widths)
     rank, width = min(options.compute.rank, D), min(options.compute.rank + OVERSAMPLING, D)
     columns = options.tasks.n_tasks * (options.tasks.n_classes - 1)
@@ -173,7 +173,7 @@ def _usual_text(points: TextSource) -> int:
     return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
 
 
-def _network_work(source: sources.Source, points: Inputs | None) -> tuple[int, float, int] | None:
+def _network_cost(source: sources.Source, points: Inputs | None) -> tuple[int, float, int] | None:
     """Estimate the cost of a network per example; None if it is unknown before loading.
 
     Returns the number of features, the multiply-adds, and the bytes of the weights.
@@ -233,7 +233,7 @@ def _plan_in_memory(
     options: RankOptions,
     *,
     consensus: bool,  # whether consensus weights are computed
-    placed: ReferenceSet = _NO_REFERENCES,  # standard reference models, possibly none
+    standard: ReferenceSet = _NO_REFERENCES,  # standard reference models, possibly none
 ) -> RankingPlan:
     "Estimate the operations, memory and downloads of a ranking in memory."
     n, widths, uncounted = 0 if points is None else len(points), [], []
@@ -243,7 +243,7 @@ def _plan_in_memory(
             values, _ = read_features(source)
             n, d = np.shape(values)
             widths.append(d)
-        elif work := _network_work(source, points):
+        elif work := _network_cost(source, points):
             width, of_example, weight_bytes[name] = work
             widths.append(width)
             operations += of_example
@@ -252,7 +252,7 @@ def _plan_in_memory(
     operations *= n
     operations += _ranking_operations(n, widths, options, rank=sum(widths), consensus=consensus)
     if points is not None:
-        operations += placed.operations(points)
+        operations += standard.operations(points)
     if isinstance(points, ImageSource) and options.compute.baselines:
         operations += len(points) * _UNTRAINED_OPERATIONS
     n_bytes = _HELD * n * sum(widths) + max([0, *weight_bytes.values()])
@@ -263,7 +263,7 @@ def _plan_in_memory(
         n_bytes = max(n_bytes, 4 * n * sum(widths) + searching)
     absent = _weights_to_fetch(models, isinstance(points, TextSource))
     download_bytes = {name: weight_bytes[name] for name in absent if name in weight_bytes}
-    fetched = {reference.name: reference.bytes for reference in placed.fetched}
+    fetched = {reference.name: reference.bytes for reference in standard.fetched}
     return RankingPlan(
         n=n,
         n_models=len(models),
@@ -272,7 +272,7 @@ def _plan_in_memory(
         downloads=(*absent, *fetched),
         download_bytes=download_bytes | fetched,
         uncounted=tuple(uncounted),
-        reference_models=placed.names,
+        reference_models=standard.names,
     )
 
 # %% ../../nbs/rank/13_models.ipynb #9ff4875d
@@ -312,7 +312,7 @@ def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
     for column, settings in task.scores.items():
         ranked = {name: task.models[name] for name in ranking.models}
         values, declined = members.attempt_each(partial(score_of, settings=settings), ranked)
-        extra[column] = members.scalar([values.get(name, math.nan) for name in ranking.models])
+        extra[column] = members.to_float64([values.get(name, math.nan) for name in ranking.models])
         failures |= {f"{column} of {name}": why for name, why in declined.items()}
     return replace(ranking, extra=extra, failures=failures)
 
@@ -421,9 +421,9 @@ def plan_models(
     if task.rows is not None:
         return _plan_ranking(task.rows, task.options, consensus=consensus)
     at_hub = reference_set.hub_models(task.models, task.inputs)
-    placed = reference_set.find_references(
+    standard = reference_set.find_references(
         task.references, task.prior, task.models, task.inputs, at_hub
     )
     return _plan_in_memory(
-        task.models, task.inputs, task.options, consensus=consensus, placed=placed
+        task.models, task.inputs, task.options, consensus=consensus, standard=standard
     )

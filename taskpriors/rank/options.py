@@ -120,7 +120,7 @@ def nested(**options: Any) -> dict[str, Any]:
     return options | records
 
 
-def _place_of(name: str, value: object) -> str:
+def _suggest_correction(name: str, value: object) -> str:
     "Suggest a correction for a misplaced option of `Tasks` or `Compute`."
     if record := _PLACES.get(name):
         text = "..." if value is ... else refusals.shown(repr(value), 40)
@@ -135,11 +135,11 @@ def check_keywords(unknown: Mapping[str, object], names: Iterable[str]) -> None:
     name, value = next(iter(unknown.items()))
     options = [option for option in names if option != "unknown"]
     near = difflib.get_close_matches(name, [*options, *_PLACES], 1, 0.5)
-    rule, remedy = "options of `rank_models` must be known", _place_of(name, value)
+    rule, remedy = "options of `rank_models` must be known", _suggest_correction(name, value)
     if name in _PLACES:
         rule = f"`{name}` must be passed in `{_PLACES[name]}`"
     elif not remedy and near:
-        further = _place_of(near[0], ...)
+        further = _suggest_correction(near[0], ...)
         remedy = f"did you mean {near[0]}" + (f"? {further}" if further else "")
     remedy = remedy or f"choose among {', '.join(options)}"
     checks.refuse(rule, repr(name[:60]), remedy, TypeError)
@@ -176,11 +176,11 @@ class RankOptions:
         checks.check_count(self.seed, "seed", low=0, high=_MAX_SEED)
 
     @property
-    def shown(self) -> "bool | tqdm":  # as accepted by `with_bar`
+    def progress(self) -> "bool | tqdm":  # as accepted by `with_bar`
         "The shared progress bar, or whether each step shows its own."
         return self.compute.progress if self.bar is None else self.bar
 
-    def reach(self, step: int) -> None:
+    def advance_bar(self, step: int) -> None:
         "Advance the shared progress bar to a step, past those whose results were cached."
         if self.bar is not None:
             self.bar.update(max(0, step - self.bar.n))
@@ -189,7 +189,7 @@ class RankOptions:
         "Return a copy with changed options, including options of `tasks` and `compute`."
         return replace(self, **nested(tasks=self.tasks, compute=self.compute, **options))
 
-    def alone(self) -> "RankOptions":
+    def for_worker(self) -> "RankOptions":
         "Return a copy without executor and progress bar, for a worker."
         return self.changed(executor=None, bar=None)
 

@@ -44,9 +44,9 @@ from ..transfer.registry import LABEL_ACCURACY
 # %% ../../nbs/rank/09_ranking.ipynb #e386a660
 _CHANCE = 0.05  # p-value above which predictions of the labels do not differ from chance
 _MANY_LABELS = 100  # number of labels from which a large p-value means that no model predicts them
-_HARDLY = 0.25  # agreement between earlier and sampled tasks below which a note is added
+_LOW_AGREEMENT = 0.25  # agreement between earlier and sampled tasks below which a note is added
 _NOISE = "the models share no structure on these examples"
-_SILENT = "no model predicts the labels better than a constant"
+_NO_SIGNAL = "no model predicts the labels better than a constant"
 _CONTRADICTED = (
     "The past results order the models differently from these examples, so they hardly count."
 )
@@ -181,8 +181,8 @@ class Ranking(Result):
         answer = self._forecast_with(self._label_scores, self._pairs)
         if answer.draws is not None and self._is_noise:
             return answer.without_probabilities(_NOISE)
-        if answer.draws is not None and self._is_silent:
-            return answer.without_probabilities(_SILENT)
+        if answer.draws is not None and self._has_no_signal:
+            return answer.without_probabilities(_NO_SIGNAL)
         return answer
 
     @cached_property
@@ -214,9 +214,9 @@ class Ranking(Result):
             level = constants.rule.level(accuracy, labels.classes_per_label)
         return forecast.forecast_of(
             self.models,
-            self._sampled_evidence if labels is None else self._points,
+            self._sampled_evidence if labels is None else self._point_evidence,
             labels=labels,
-            record=self._record,
+            record=self._past_scores,
             pairs=pairs,
             level=level,
             scoring=scoring,
@@ -224,7 +224,7 @@ class Ranking(Result):
         )
 
     @property
-    def _unlabelled_skill(self) -> Tensor:
+    def _unlabelled_skill(self) -> Tensor:  # skill on tasks sampled without labels
         return self.skill if self.prior_skill is None else self.prior_skill
 
     @cached_property
@@ -236,31 +236,31 @@ class Ranking(Result):
         return ForecastEvidence(examples=PointEvidence(skill, nothing, False))
 
     @cached_property
-    def _points(self) -> PointEvidence:  # includes tasks that agree with known labels
+    def _point_evidence(self) -> PointEvidence:  # includes tasks that agree with known labels
         agreeing, labels = self._evidence.agreeing, self._label_scores
         if agreeing is None or labels is None:
             return self._sampled_evidence
         return self._sampled_evidence.with_agreeing(agreeing, labels.nats)
 
     @cached_property
-    def _sampled_evidence(self) -> PointEvidence:
+    def _sampled_evidence(self) -> PointEvidence:  # from sampled tasks, or real targets
         sampled = self._evidence.examples
-        if "n_targets" in self._labels and not self._is_silent:
+        if "n_targets" in self._labels and not self._has_no_signal:
             return sampled._replace(mean=forecast.centred_logits(self.skill))
         return sampled
 
     @cached_property
     def _label_scores(self) -> ScoreEvidence | None:  # None if the forecast does not use them
-        return None if self._is_unread else self._evidence.labels
+        return None if self._ignores_labels else self._evidence.labels
 
     @property
-    def _pairs(self) -> ScoreEvidence | None:
+    def _pairs(self) -> ScoreEvidence | None:  # None without known pairs
         return self._evidence.pairs
 
     @cached_property
-    def _record(self) -> Any:  # from `record_scores`; None without earlier tasks
+    def _past_scores(self) -> Any:  # from `fit_past_scores`; None without earlier tasks
         past = self._evidence.past
-        return None if past is None else forecast.record_scores(past)
+        return None if past is None else forecast.fit_past_scores(past)
 
     @property
     def _unstudied(self) -> str:  # reason why there are no probabilities
@@ -277,7 +277,7 @@ class Ranking(Result):
     @checks.entry_point
     def accuracy(self) -> Tensor:
         "Mean accuracy of each model's probes over tasks, shape (n_models,)."
-        return record.on_request(self.accuracies, "accuracy").mean(1)
+        return record.require_metric(self.accuracies, "accuracy").mean(1)
 
     def to_frame(self) -> DataFrame:
         "Return a table with one row per model, best first."
@@ -411,12 +411,12 @@ class Ranking(Result):
         "Recommendation of a model for the user's task, its certainty, and reasons for doubt."
         frame, labels = self.forecast.to_frame(), self.settings.get("labels")
         n_pairs = 0 if self._pairs is None else int(self._pairs.n_pairs)
-        is_informed = (labels is not None and not self._is_unread) or n_pairs > 0
+        is_informed = (labels is not None and not self._ignores_labels) or n_pairs > 0
         unlabelled = self._forecast_with(None).first if is_informed else ""
-        by_points_alone = not is_informed and self._record is None
+        by_points_alone = not is_informed and self._past_scores is None
         if labels is not None and "n_targets" in labels:  # the skill refers to the targets
             unlabelled = self.models[int(self._unlabelled_skill.argmax())]
-        if self._is_silent:
+        if self._has_no_signal:
             unlabelled = self.forecast.first
         if self._is_noise and len(self.models) > 1:
             p_value = self.settings["shared_structure"]["p_value"]
@@ -428,7 +428,7 @@ class Ranking(Result):
             labels=labels,
             n_pairs=n_pairs,
             everything=self._is_complete,
-            silent=self._is_silent,
+            no_signal=self._has_no_signal,
             at_chance=self._is_at_chance,
             unlabelled=unlabelled,
             few_models=self.settings.get("few_models", "") if by_points_alone else "",
@@ -441,9 +441,9 @@ class Ranking(Result):
                 caveats.append(
                     "The errors depend on few examples, so the probabilities may be overconfident."
                 )
-        if has_draws and self._record is not None:
-            agreed = forecast.agreement(self._points.mean, self._record)
-            caveats += [_CONTRADICTED] if agreed < _HARDLY else []
+        if has_draws and self._past_scores is not None:
+            agreed = forecast.agreement(self._point_evidence.mean, self._past_scores)
+            caveats += [_CONTRADICTED] if agreed < _LOW_AGREEMENT else []
         described = self.settings.get("models", {})
         untrained = [name for name in self.models if described.get(name, {}).get("untrained")]
         caveats.append(words.untrained_words(first, untrained, len(self.models)))
@@ -460,7 +460,7 @@ class Ranking(Result):
     @property
     def _caution(self) -> str:  # warning that a baseline may be better than the top-ranked model
         return Baseline.caution(
-            () if self._is_silent else self.baselines,
+            () if self._has_no_signal else self.baselines,
             is_labelled="labels" in self.settings,
             everything=self._is_complete,
         )
@@ -474,7 +474,7 @@ class Ranking(Result):
         return self._labels.get("n_labels") == self.settings["n"]
 
     @property
-    def _is_silent(self) -> bool:  # whether no model beats a constant on the labels
+    def _has_no_signal(self) -> bool:  # whether no model beats a constant on the labels
         labels = self._labels
         if not self._is_complete and labels.get("n_labels", 0) < _MANY_LABELS:
             return False
@@ -489,27 +489,27 @@ class Ranking(Result):
     def _is_noise(self) -> bool:
         "Whether the models share no structure and there is no other evidence."
         shared = self.settings.get("shared_structure", {})
-        informed = self._record is not None or self._pairs is not None
+        informed = self._past_scores is not None or self._pairs is not None
         informed = informed or ("labels" in self.settings and not self._is_at_chance)
         is_noise = shared.get("p_value", 0.0) > consensus.INDEPENDENCE_LEVEL
-        return is_noise and not (informed or self._is_silent)
+        return is_noise and not (informed or self._has_no_signal)
 
     @property
     def _is_at_chance(self) -> bool:  # whether the labels are not predicted better than chance
-        return self._is_silent or self._labels.get("signal_p_value", 0.0) > _CHANCE
+        return self._has_no_signal or self._labels.get("signal_p_value", 0.0) > _CHANCE
 
     @property
-    def _is_unread(self) -> bool:  # whether the forecast does not use the labels
+    def _ignores_labels(self) -> bool:  # whether the forecast does not use the labels
         has_test = "signal_p_value" in self._labels
-        return self._is_silent or (has_test and self._labels["n_pairs"] == 0)
+        return self._has_no_signal or (has_test and self._labels["n_pairs"] == 0)
 
     @cached_property
-    def _path(self) -> dict[int, float]:  # result of regret_with_labels; empty if it would raise
+    def _label_regret_curve(self) -> dict[int, float]:  # of regret_with_labels, or empty
         if self.forecast.draws is None or self.point_errors is None or self._pairs is not None:
             return {}
         return forecast.regret_with_labels(
             self.forecast,
-            self._points,
+            self._point_evidence,
             self._label_scores,
             point_errors=self.point_errors,
             skill=self._unlabelled_skill,
@@ -519,14 +519,14 @@ class Ranking(Result):
         )
 
     @property
-    def _outlook(self) -> dict[int, float]:
+    def _regret_curve(self) -> dict[int, float]:
         "Expected regret for each number of further labels or pairs; 0 is the current one."
         if self._pairs is None:
-            known = min(self._path, default=0)
-            return {number - known: regret for number, regret in self._path.items()}
+            known = min(self._label_regret_curve, default=0)
+            return {number - known: regret for number, regret in self._label_regret_curve.items()}
         if self.forecast.draws is None:
             return {}
-        evidence = self.forecast, self._points, self._pairs
+        evidence = self.forecast, self._point_evidence, self._pairs
         return {
             k * int(self._pairs.n_pairs): forecast.regret_with_pairs(*evidence, k + 1)
             for k in (0, 1, 3)
@@ -544,10 +544,10 @@ class Ranking(Result):
         if self._pairs is not None:
             rule, remedy = "the ranking must not use pairs", "rank without pairs"
             checks.refuse(rule, f"{self._pairs.n_pairs} pairs", remedy)
-        if not self._path:
+        if not self._label_regret_curve:
             rule, remedy = "a ranking must have a forecast with probabilities", "rank again"
             checks.refuse(rule, self.forecast.reason or "one model", remedy)
-        return pd.DataFrame(self._path.items(), columns=["labels", "expected_regret"])
+        return pd.DataFrame(self._label_regret_curve.items(), columns=["labels", "expected_regret"])
 
     @property
     def decided(self) -> bool:
@@ -585,8 +585,8 @@ class Ranking(Result):
         return words.next_step(
             self.forecast.to_frame(),
             complete=self._is_complete,
-            silent=self._is_silent,
-            outlook=self._outlook,
+            no_signal=self._has_no_signal,
+            regret_curve=self._regret_curve,
             costs=self._costs,
             scoring=self.forecast.scoring,
             has_pairs=self._pairs is not None,
@@ -606,15 +606,15 @@ class Ranking(Result):
         "Lines below the table, one per baseline."
         return [baseline.line(self.forecast.scoring) for baseline in self.baselines]
 
-    def _in_print(self) -> tuple:
+    def _printed_parts(self) -> tuple:  # arguments of `ranking_text` and `ranking_html`
         candidates = self.settings.get("candidates", ())
         return self.short_frame(), self.verdict, self.summary(), self.next_step, candidates
 
     def __str__(self):
-        return table.ranking_text(*self._in_print(), baselines=self.baseline_lines)
+        return table.ranking_text(*self._printed_parts(), baselines=self.baseline_lines)
 
     def _repr_html_(self) -> str:
-        return table.ranking_html(*self._in_print(), baselines=self.baseline_lines)
+        return table.ranking_html(*self._printed_parts(), baselines=self.baseline_lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         "Plot the margin of each model on the user's task with its 95 % interval, best at the top."

@@ -43,7 +43,7 @@ def picture_address(image: Any, side: int, kind: str, **how: Any) -> str:
     return f"data:image/{kind};base64," + base64.b64encode(out.getvalue()).decode()
 
 
-def _shown(images, i) -> str:
+def _preview_image(images, i) -> str:  # data URI of an image, or a text
     item = images[i]
     if isinstance(item, str):
         return words.shortened(words.plain_text(item), 200)
@@ -57,12 +57,12 @@ def preview_tasks(
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
     points = held_out[blocks.evenly(len(held_out), _SHOWN)]
-    shown = [members.attempt(_shown, images, i)[0] for i in points.tolist()]
+    shown = [members.attempt(_preview_image, images, i)[0] for i in points.tolist()]
     classes = labels[tasks][:, points].tolist()
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 
 # %% ../../nbs/rank/08_record.ipynb #4677028d
-def on_request(values: Tensor | None, name: str) -> Tensor:
+def require_metric(values: Tensor | None, name: str) -> Tensor:
     "Return values that `metrics=` must request; raise an error if they are missing."
     if values is None:
         rule, remedy = f"{name} must be requested", f'rank with metrics=["{name}"]'

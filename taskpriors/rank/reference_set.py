@@ -31,7 +31,7 @@ from ..inputs.sources import source_of
 from ..inputs.texts import CUT_TEXTS, TextSource
 from . import members
 from .distributions import PriorChoice
-from .members import RankedModel, Settled
+from .members import Outcomes, RankedModel
 from .options import RankOptions
 from ..refusals import Refusal, listed, shortened
 from ..report.words import counted
@@ -206,7 +206,7 @@ class _UniversalSentences:
         return self._model.encode(texts)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #acd54830
-def _chain(e: BaseException | None) -> Iterator[BaseException]:  # an error and its causes
+def _exception_chain(e: BaseException | None) -> Iterator[BaseException]:  # an error and its causes
     while e is not None:
         yield e
         e = e.__cause__ or e.__context__
@@ -215,7 +215,7 @@ def _chain(e: BaseException | None) -> Iterator[BaseException]:  # an error and 
 def _why_not_fetched(e: Exception) -> str:  # description of the error
     from huggingface_hub import constants
 
-    errors = list(_chain(e))
+    errors = list(_exception_chain(e))
     if any("Timeout" in type(error).__name__ for error in errors):
         head, body = constants.HF_HUB_ETAG_TIMEOUT, constants.HF_HUB_DOWNLOAD_TIMEOUT
         waits = f"HF_HUB_ETAG_TIMEOUT={head}, HF_HUB_DOWNLOAD_TIMEOUT={body}"
@@ -226,7 +226,7 @@ def _why_not_fetched(e: Exception) -> str:  # description of the error
     return shortened(text, 160)
 
 
-def _ask_for_reference(reference: _ReferenceModel) -> None:
+def _request_metadata(reference: _ReferenceModel) -> None:
     "Request the metadata of a reference model's file from the hub once; errors propagate."
     from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
 
@@ -255,7 +255,7 @@ def _load_reference(reference: _ReferenceModel) -> RankedModel:
     try:
         with named_models.offline_if_unreachable(cache_only=place is not None):
             if place is None:
-                _ask_for_reference(reference)
+                _request_metadata(reference)
             if reference.kind == "images":
                 return _hub_network(reference)
             return _sentence_network(place or reference.address, reference.prompt)
@@ -458,7 +458,7 @@ def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
 
 def embed_unranked(
     loaded: Mapping[str, Any], source: members.Inputs | None, options: RankOptions
-) -> Settled:  # name -> Model
+) -> Outcomes:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
     with warnings.catch_warnings():
@@ -466,13 +466,13 @@ def embed_unranked(
         return members.gather_models(loaded, source, replace(options, compute=compute))
 
 
-def see_inputs(
+def embed_references(
     reference_set: ReferenceSet, source: members.Inputs | None, options: RankOptions
-) -> Settled:
+) -> Outcomes:
     "Load the reference models, and embed the inputs with them; there may be none of either."
     if options.compute.progress and source is not None and reference_set.names:
         print(_cost_words(reference_set, source), file=sys.stderr)
     placed = dict(zip(reference_set.names, reference_set.reference_models, strict=True))
     loaded, broken = members.attempt_each(_load_reference, placed)
     models, failed = embed_unranked(loaded, source, options)
-    return Settled(models, broken | failed)
+    return Outcomes(models, broken | failed)

@@ -131,7 +131,7 @@ class GivenQueries(NamedTuple):
                 source = models[name].for_queries
                 features[name] = members.embed_model(name, source, self.source, options).features
             if unranked:
-                seen = baselines.see_inputs(self.source, ranked, options).results
+                seen = baselines.embed_baselines(self.source, ranked, options).results
                 features |= {name: m.features for name, m in seen.items() if name in unranked}
         embedded = {**ranked, **unranked}
         documents = {name: m.features for name, m in embedded.items() if name in features}

@@ -43,7 +43,7 @@ from ..refusals import listed
 from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
-def _numbers_of(
+def _ranking_fields(
     models: Mapping[str, members.Model],
     skills: Mapping[str, distributions.TaskScores],  # scores in the table, given labels
     sampled: Mapping[str, distributions.TaskScores],  # name -> scores on sampled tasks
@@ -56,12 +56,12 @@ def _numbers_of(
         return None if any(value is None for value in values) else torch.stack(values)
 
     def column(values) -> Tensor | None:  # NaN where unknown; None if all are unknown
-        numbers = members.scalar([math.nan if value is None else value for value in values])
+        numbers = members.to_float64([math.nan if value is None else value for value in values])
         return None if numbers.isnan().all() else numbers
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
     of_sample = stack(skills, "sampled")  # on disk, only a sample of the examples is evaluated
-    seconds = members.scalar([model.seconds for model in models.values()])
+    seconds = members.to_float64([model.seconds for model in models.values()])
     for scores in [sampled] if skills is sampled else [sampled, skills]:
         seconds = seconds + torch.stack([scores[name].seconds for name in models])
     return dict(
@@ -85,19 +85,19 @@ _NEAR = 0.5  # similarity above which two models are near copies
 
 
 def _near_copies(
-    beside: Mapping[str, members.Model], models: Mapping[str, members.Model]
+    baseline_models: Mapping[str, members.Model], models: Mapping[str, members.Model]
 ) -> set[str]:
     "Find the baselines that are near copies of a ranked model, by name."
-    everyone = [*models.values(), *beside.values()]
+    everyone = [*models.values(), *baseline_models.values()]
     index = blocks.evenly(len(everyone[0].features), 512, down=True)
-    if not beside or len(index) < 4:
+    if not baseline_models or len(index) < 4:
         return set()
     alike = distributions.feature_copies([model.rows(index) for model in everyone])
     nearest = alike[len(models) :, : len(models)].amax(1)
-    return {name for name, a in zip(beside, nearest.tolist(), strict=True) if a >= _NEAR}
+    return {name for name, a in zip(baseline_models, nearest.tolist(), strict=True) if a >= _NEAR}
 
 # %% ../../nbs/rank/12_run.ipynb #026cebed
-class _Gathered(NamedTuple):
+class _EmbeddedModels(NamedTuple):
     "Ranked models, reference models and baselines."
 
     models: dict[str, members.Model]
@@ -181,7 +181,7 @@ def _groups_of(
     return of_copies, copied, (note,)
 
 
-def _gather(engine: disk.Engine, task: Task) -> _Gathered:
+def _embed_all(engine: disk.Engine, task: Task) -> _EmbeddedModels:
     "Embed models, reference models and baselines, and check that they have the same examples."
     options, inputs = engine.options, task.inputs
     of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
@@ -198,7 +198,7 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
         n = len(next(iter(models.values())).features)
         checks.check_same_n(models=n, **{inputs.kind: len(inputs)})
     standard = reference_set.find_references(task.references, task.prior, models, inputs, of_hub)
-    loaded, unranked_failures = reference_set.see_inputs(standard, inputs, options)
+    loaded, unranked_failures = reference_set.embed_references(standard, inputs, options)
     embedded, failed = engine.embed(loaded)
     reference_models, unranked_failures = reference_models | embedded, unranked_failures | failed
     task_models = {**models, **reference_models}
@@ -208,12 +208,12 @@ def _gather(engine: disk.Engine, task: Task) -> _Gathered:
         checks.check_same_n(**{first: sizes[first], name: n})
     shown: dict[str, members.Model] = {}
     if options.compute.baselines:
-        loaded, not_loaded = baselines.see_inputs(inputs, task_models, options)
+        loaded, not_loaded = baselines.embed_baselines(inputs, task_models, options)
         embedded, failed = engine.embed(loaded)
         copies = members.attempt(_near_copies, embedded, models)[0] or set()
         shown = {name: model for name, model in embedded.items() if name not in copies}
         unranked_failures |= not_loaded | failed
-    return _Gathered(models, failures, standard, reference_models, shown, unranked_failures)
+    return _EmbeddedModels(models, failures, standard, reference_models, shown, unranked_failures)
 
 # %% ../../nbs/rank/12_run.ipynb #93f4392a
 _LEAKS = 20  # number of labels above which a column that repeats them is suspicious
@@ -250,7 +250,7 @@ def _note_pairs(given: KnownPairs, settings: dict) -> None:
     settings["notes"] += [*notes, _WITHOUT_PAIRS]
 
 # %% ../../nbs/rank/12_run.ipynb #7d7aaf26
-class _Findings(NamedTuple):
+class _EngineResults(NamedTuple):
     "All results about the models that an engine has computed."
 
     task_sample: distributions.TaskSample
@@ -260,7 +260,7 @@ class _Findings(NamedTuple):
     columns: distributions.Columns
     to_label: Tensor | None  # row numbers of examples to label, in labelling order
     failures: dict[str, str]  # model, or "statistic of model" -> reason why it is missing
-    beside: distributions.Beside  # baselines, possibly none
+    baselines: distributions.ScoredBaselines  # baselines, possibly none
 
 
 def _prior_kernel(engine: disk.Engine, choice: distributions.PriorChoice, n: int) -> Any:
@@ -281,50 +281,52 @@ def _prior_kernel(engine: disk.Engine, choice: distributions.PriorChoice, n: int
     return choice.source
 
 
-def _find_scores(
+def _compute_results(
     engine: disk.Engine,
     task: Task,
-    group: _Gathered,
+    embedded: _EmbeddedModels,
     mask: Tensor,  # shape (n,), True for training examples
     n_drawn: int,  # steps of the progress bar up to this stage
-) -> _Findings:
+) -> _EngineResults:
     "Compute all results about the models of a ranking."
     options, labels = engine.options, task.labels
     distribution = distributions.distribution_of(
         task.prior,
-        group.models,
+        embedded.models,
         options,
-        reference_models=group.reference_models,
+        reference_models=embedded.reference_models,
         kernel=_prior_kernel(engine, task.prior, len(mask)),
     )
-    task_sample = engine.draw(distribution, group.models, options)
-    options.reach(n_drawn)
+    task_sample = engine.draw(distribution, embedded.models, options)
+    options.advance_bar(n_drawn)
     tasks, probed = task_sample.skill_tasks, task_sample.probe_tasks
-    scores, failed = engine.score(group.models, tasks, mask, options, probed=probed, labels=labels)
-    models = {name: group.models[name] for name in scores}
-    failures = group.failures | failed
+    scores, failed = engine.score(
+        embedded.models, tasks, mask, options, probed=probed, labels=labels
+    )
+    models = {name: embedded.models[name] for name in scores}
+    failures = embedded.failures | failed
     members.refuse_unless_any(models, failures)
-    beside = distributions.Beside({}, {}, {})
-    if group.baselines:
-        skills, unscored = engine.score(group.baselines, tasks, mask, options)
-        scored = {name: group.baselines[name] for name in skills}
-        beside = distributions.Beside(scored, skills, unscored)
+    of_baselines = distributions.ScoredBaselines({}, {}, {})
+    if embedded.baselines:
+        skills, unscored = engine.score(embedded.baselines, tasks, mask, options)
+        scored = {name: embedded.baselines[name] for name in skills}
+        of_baselines = distributions.ScoredBaselines(scored, skills, unscored)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
     if labels is not None:
         has_label = labels.classes >= 0
         truth = labels.classes if labels.targets is None else labels.targets
-        of_labels, beside = labelled.skills_with_labels(
-            engine, models, task_sample.distribution, truth, mask, beside=beside
+        of_labels, of_baselines = labelled.skills_with_labels(
+            engine, models, task_sample.distribution, truth, mask, baselines=of_baselines
         )
         models = {name: model for name, model in models.items() if name in of_labels.skills}
         failures = failures | of_labels.failures
         members.refuse_unless_any(models, failures)
     columns = engine.columns(models, scores, labels, task.metrics)
     if (moments := task_sample.moments) is not None:
-        rows = [name in models for name in group.models]
+        rows = [name in models for name in embedded.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
         task_sample = replace(task_sample, moments=some)
-    return _Findings(
+    return _EngineResults(
         task_sample=task_sample,
         scores=scores,
         models=models,
@@ -332,11 +334,12 @@ def _find_scores(
         columns=columns,
         to_label=labelled.points_to_label(task_sample.distribution, has_label, options),
         failures=failures | columns.failures,
-        beside=beside,
+        baselines=of_baselines,
     )
 
 # %% ../../nbs/rank/12_run.ipynb #c27aec45
 def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
+    "List notes on problems of the ranked models as candidates, and on references without use."
     one = distribution.members[0] if len(distribution.members) == 1 < len(models) else None
     models = {**models, **distribution.reference_models}
     n = len(next(iter(models.values())).features)
@@ -389,13 +392,13 @@ def _package_versions() -> dict[str, str]:  # package -> version, from its metad
 
 
 def _settings_of(
-    findings: _Findings,
+    results: _EngineResults,
     task: Task,
     mask: Tensor,  # shape (n,), True for training examples
 ) -> dict[str, Any]:  # JSON-serialisable
     "Collect the settings that reproduce a run, statistics of its tasks, and notes."
-    models, options, images = findings.models, task.options, task.inputs
-    task_sample, distribution = findings.task_sample, findings.task_sample.distribution
+    models, options, images = results.models, task.options, task.inputs
+    task_sample, distribution = results.task_sample, results.task_sample.distribution
     task_options = {k: getattr(options.tasks, k) for k in ("kernel", "n_tasks", "n_classes")}
     settings = dict(
         images=words.plain_text(getattr(images, "name", "given")),
@@ -432,9 +435,9 @@ def _settings_of(
     if (moments := task_sample.moments) is not None:
         regime = (moments.scale / moments.temperature).item()
         settings |= dict(temperature=moments.temperature.item(), edge_regime=regime)
-    if task.labels is not None and (of_labels := findings.labelled) is not None:
+    if task.labels is not None and (of_labels := results.labelled) is not None:
         labels = _labels_record(task.labels, task.labels_from) | dict(components=of_labels.weights)
-        scores = of_labels.scores or findings.beside.scores  # the latter for a single model
+        scores = of_labels.scores or results.baselines.scores  # the latter for a single model
         if scores is not None:
             numbers = scores._asdict().items()
             labels |= {name: x for name, x in numbers if name not in ("mean", "covariance")}
@@ -449,7 +452,7 @@ def _settings_of(
             "groups, and intervals treat groups as independent. Examples to label next are from "
             "different groups as long as some groups have no labels."
         )
-    settings["notes"] += findings.columns.notes
+    settings["notes"] += results.columns.notes
     return settings
 
 # %% ../../nbs/rank/12_run.ipynb #b4db5cc0
@@ -470,16 +473,16 @@ def _consensus_columns(
 
 def _evidence_of(
     names: Iterable[str],  # of the ranked models, or of these and then the baselines
-    findings: _Findings,
+    results: _EngineResults,
     task: Task,
-    of_labels: distributions.LabelledSkills | distributions.Beside | None,
+    of_labels: distributions.LabelledSkills | distributions.ScoredBaselines | None,
     *,
     pairs: forecast.ScoreEvidence | None,
     skill: Tensor | None = None,  # shape (n_models,); None: skills on the sampled tasks
     dimension: float,  # effective dimension of the models' features
 ) -> forecast.ForecastEvidence:
     "Combine all evidence about the models, or about the models and the baselines."
-    scores = {**findings.scores, **findings.beside.skills}
+    scores = {**results.scores, **results.baselines.skills}
     scores = {name: scores[name] for name in names}
     past = None
     if task.past is not None:
@@ -487,7 +490,7 @@ def _evidence_of(
         unknown = torch.full_like(task.past.scores[0], math.nan)  # of baselines
         past = torch.stack([known.get(name, unknown) for name in scores])
     return forecast.ForecastEvidence(
-        examples=findings.task_sample.evidence(scores, skill, dimension=dimension),
+        examples=results.task_sample.evidence(scores, skill, dimension=dimension),
         agreeing=None if of_labels is None else of_labels.agreeing,
         labels=None if of_labels is None else of_labels.scores,
         past=past,
@@ -496,34 +499,34 @@ def _evidence_of(
 
 
 def _assemble(
-    findings: _Findings,
+    results: _EngineResults,
     task: Task,
     settings: dict,  # from `_settings_of`
     mask: Tensor,  # shape (n,), True for training examples
     dimension: float,  # effective dimension of the models' features
 ) -> Ranking:
     "Form a ranking from the results of an engine."
-    task_sample, of_labels, beside = findings.task_sample, findings.labelled, findings.beside
-    models, moments = findings.models, task_sample.moments
-    sampled = {name: findings.scores[name] for name in models}
+    task_sample, of_labels, of_baselines = results.task_sample, results.labelled, results.baselines
+    models, moments = results.models, task_sample.moments
+    sampled = {name: results.scores[name] for name in models}
     skills = sampled if of_labels is None else of_labels.skills
-    columns = _numbers_of(models, skills, sampled, moments)
+    columns = _ranking_fields(models, skills, sampled, moments)
     if of_labels is not None:
         columns["prior_skill"] = torch.stack([one.skill for one in sampled.values()])
     pairs = _pair_evidence(models, task.pairs)
     if task.pairs is not None and pairs is not None:
         _note_pairs(task.pairs, settings)
-    evidence = partial(_evidence_of, findings=findings, task=task, dimension=dimension)
-    if beside.models:
-        compared = {**models, **beside.models}
-        of_compared = {**sampled, **beside.skills}
-        if beside.on_targets:
-            of_compared = {**skills, **beside.on_targets}
+    evidence = partial(_evidence_of, results=results, task=task, dimension=dimension)
+    if of_baselines.models:
+        compared = {**models, **of_baselines.models}
+        of_compared = {**sampled, **of_baselines.skills}
+        if of_baselines.on_targets:
+            of_compared = {**skills, **of_baselines.on_targets}
         skill = torch.stack([of_compared[name].skill for name in compared])
         joined = None if pairs is None else _pair_evidence(compared, task.pairs)
         columns["baseline_skill"] = skill
         columns["baseline_evidence"] = evidence(
-            compared, of_labels=beside, pairs=joined, skill=skill
+            compared, of_labels=of_baselines, pairs=joined, skill=skill
         )
     evaluated = None
     if columns["point_accuracy"] is not None:  # test examples, or a sample of these on disk
@@ -534,17 +537,17 @@ def _assemble(
         drawn_tasks = task_sample.skill_tasks
     if few := carried_by_few(columns["point_errors"], len(mask)):
         settings["notes"].append(few)
-    extra = _consensus_columns(task_sample.distribution, models) | findings.columns.values
+    extra = _consensus_columns(task_sample.distribution, models) | results.columns.values
     if isinstance(task.pairs, retrieval.GivenQueries):
         extra |= task.pairs.columns(models)
     return Ranking(
         **columns,
         evaluated=evaluated,
         extra=extra,
-        failures=findings.failures,
+        failures=results.failures,
         settings=settings,
         drawn=None if task.inputs is None else record.preview_tasks(drawn_tasks, mask, task.inputs),
-        to_label=findings.to_label,
+        to_label=results.to_label,
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
         evidence=evidence(models, of_labels=of_labels, pairs=pairs),
@@ -601,16 +604,16 @@ def _label_columns(
     return {name: column for name, column in columns.items() if column is not None}
 
 
-def _note_unranked(findings: _Findings, group: _Gathered, settings: dict) -> None:
+def _note_unranked(results: _EngineResults, embedded: _EmbeddedModels, settings: dict) -> None:
     "Add to the settings which reference models and baselines were used."
-    standard, beside, notes = group.reference_set, findings.beside, settings["notes"]
-    if beside.models:
-        settings["baselines"] = {name: model.digest for name, model in beside.models.items()}
-    for name, why in {**group.unranked_failures, **beside.failures}.items():
+    standard, of_baselines, notes = embedded.reference_set, results.baselines, settings["notes"]
+    if of_baselines.models:
+        settings["baselines"] = {name: model.digest for name, model in of_baselines.models.items()}
+    for name, why in {**embedded.unranked_failures, **of_baselines.failures}.items():
         notes.append(f"{name}, which is not ranked, was left out: {why}")
-    if fetched := standard.download_note(group.unranked_failures):
+    if fetched := standard.download_note(embedded.unranked_failures):
         notes.append(fetched)
-    distribution = findings.task_sample.distribution
+    distribution = results.task_sample.distribution
     references = distribution.reference_models
     used = {name for component in distribution.components for name in component.names}
     if references and used.isdisjoint(references):
@@ -620,7 +623,7 @@ def _note_unranked(findings: _Findings, group: _Gathered, settings: dict) -> Non
             f"Reference models without weight: {names} {have} nothing in common with the ranked "
             "models"
         )
-    settings["few_models"] = standard.few_models_note(len(findings.models))
+    settings["few_models"] = standard.few_models_note(len(results.models))
 
 
 def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> Source
@@ -634,12 +637,12 @@ def _prefix_notes(models: Mapping[str, Any]) -> list[str]:  # models: name -> So
     return notes
 
 
-def _steps_of(task: Task, group: _Gathered) -> tuple[int, int]:
+def _count_steps(task: Task, embedded: _EmbeddedModels) -> tuple[int, int]:
     "Count the steps of the progress bar until tasks are drawn, and in total."
-    n_task_models = len(group.models | group.reference_models)
+    n_task_models = len(embedded.models | embedded.reference_models)
     cross_skills = n_task_models if task.prior.kind == "consensus" and n_task_models > 2 else 0
     n_drawn = cross_skills + (1 + task.options.accuracy) * max(cross_skills, 1)
-    n_scored = len(group.models) + len(group.baselines)
+    n_scored = len(embedded.models) + len(embedded.baselines)
     return n_drawn, n_drawn + (1 + (task.labels is not None)) * n_scored
 
 
@@ -658,15 +661,15 @@ def _sampled_rows(models: Mapping[str, members.Model], n: int) -> dict[str, tupl
 
 def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
     "Run all steps of a ranking with an engine."
-    group = _gather(engine, task)
-    n = len(next(iter(group.models.values())).features)
+    embedded = _embed_all(engine, task)
+    n = len(next(iter(embedded.models.values())).features)
     if task.inputs is None:
-        digests = (model.digest for model in group.models.values())
-        task = task.placed(n, digest=row_labels.inputs_digest(digests))
+        digests = (model.digest for model in embedded.models.values())
+        task = task.resolved(n, digest=row_labels.inputs_digest(digests))
     if isinstance(task.pairs, retrieval.GivenQueries):
-        scored = task.pairs.scored(task.models, group.models, group.baselines, task.options)
+        scored = task.pairs.scored(task.models, embedded.models, embedded.baselines, task.options)
         task = replace(task, pairs=scored)
-    groups, copied, notes = _groups_of(task, group.models)
+    groups, copied, notes = _groups_of(task, embedded.models)
     seed = task.options.seed + 1
     if groups is None:
         mask = checks.check_split(TRAIN, n, seed=seed)
@@ -675,23 +678,23 @@ def _rank_with(engine: disk.Engine, task: Task) -> Ranking:
         groups, mask = grouping.number, grouping.split(TRAIN, seed=seed)
     options = replace(task.options, groups=groups)
     task = replace(task, options=options)
-    n_drawn, n_steps = _steps_of(task, group)
+    n_drawn, n_steps = _count_steps(task, embedded)
     with blocks.open_bar(options.compute.progress, total=n_steps, unit="step") as bar:
         busy = replace(engine, options=replace(options, bar=bar))
-        findings = _find_scores(busy, task, group, mask, n_drawn)
-    settings = _settings_of(findings, task, mask)
+        results = _compute_results(busy, task, embedded, mask, n_drawn)
+    settings = _settings_of(results, task, mask)
     settings["notes"] += [*notes, *_prefix_notes(task.models)]
-    _note_unranked(findings, group, settings)
-    rows = _sampled_rows({**findings.models, **group.reference_models}, n)
+    _note_unranked(results, embedded, settings)
+    rows = _sampled_rows({**results.models, **embedded.reference_models}, n)
     compared = {name: few for name, (_, few) in rows.items()}
-    _note_shared_structure(compared, findings.models, settings)
-    settings["label_columns"] = _label_columns(findings.models, task.labels)
+    _note_shared_structure(compared, results.models, settings)
+    settings["label_columns"] = _label_columns(results.models, task.labels)
     settings["copies"] = copied
     if task.past is not None:
         settings["record"] = dict(tasks=list(task.past.tasks))
         settings["notes"] += task.past.notes
-    ranked = [many for name, (many, _) in rows.items() if name in findings.models]
-    return _assemble(findings, task, settings, mask, forecast.effective_dimension(ranked))
+    ranked = [many for name, (many, _) in rows.items() if name in results.models]
+    return _assemble(results, task, settings, mask, forecast.effective_dimension(ranked))
 
 
 def run(task: Task) -> Ranking:

@@ -177,16 +177,16 @@ class Task:
     labels: row_labels.GivenLabels | None = None
     labels_from: str = "as given"  # origin of the labels, in words
     pairs: KnownPairs | None = None
-    # labels, groups and pairs, which `placed` reads when the number of rows is known
-    unread: tuple | None = None
+    # labels, groups and pairs, which `resolved` reads when the number of rows is known
+    unresolved: tuple | None = None
 
-    def placed(self, n: int, points: Any | None = None, digest: str = "") -> "Task":
+    def resolved(self, n: int, points: Any | None = None, digest: str = "") -> "Task":
         """Read labels, groups and pairs of `n` examples, or check those that were read before.
 
         `points` are the inputs or the names of the rows, and `digest` that of all features.
         """
         _check_classes(n, self.options)
-        given_labels, given_groups, given_pairs = self.unread or (self.labels, None, self.pairs)
+        given_labels, given_groups, given_pairs = self.unresolved or (self.labels, None, self.pairs)
         labels = row_labels.read_labels(given_labels, points, n, inputs=digest)
         if self.rows is not None:
             disk.check_labels(labels)
@@ -196,7 +196,7 @@ class Task:
             options = replace(options, groups=Grouping.of(names, n).number)
         if given_pairs is not None:
             pairs = _known_pairs(given_pairs, points, n, self.models, options)
-        return replace(self, options=options, labels=labels, pairs=pairs, unread=None)
+        return replace(self, options=options, labels=labels, pairs=pairs, unresolved=None)
 
 
 def _origin_of(labels: row_labels.LabelsLike | None, inputs: members.Inputs | None) -> str:
@@ -214,7 +214,7 @@ _FLOATS = 3 * 4  # bytes of memory per feature value
 _ON_DISK = "pass compute=taskpriors.Compute(on_disk={})"
 
 
-def _is_matrix_file(source) -> bool:
+def _is_matrix_file(source) -> bool:  # whether rows can be read from disk
     match source:
         case sources.FeatureFile(path=place):
             return source.key is None and str(place).endswith((".npy", ".safetensors"))
@@ -340,8 +340,8 @@ def read_task(
         failures=failures,
         past=past,
         labels_from=_origin_of(labels, inputs),
-        unread=(labels, groups, pairs),
+        unresolved=(labels, groups, pairs),
     )
     if inputs is not None:
-        return task.placed(len(inputs), inputs)
-    return task if points is None else task.placed(len(points.names), points)
+        return task.resolved(len(inputs), inputs)
+    return task if points is None else task.resolved(len(points.names), points)

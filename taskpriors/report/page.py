@@ -27,17 +27,17 @@ HEAD_TO_HEAD = 40  # maximum number of models in the head-to-head matrix
 _LIMITS = (0.025, 0.1, 0.3, 0.7, 0.9, 0.975)  # between the colours of probabilities
 
 
-def _probability(p) -> str:
+def _probability(p) -> str:  # two digits
     if p > 0.995:
         return ">0.99"
     return "<0.01" if p < 0.005 else f"{p:.2f}"
 
 
-def _signed(x) -> str:
+def _signed(x) -> str:  # two digits; None is ''
     return "" if x is None else f"{round(x, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def _place(x, span) -> str:  # horizontal position on the axis of the intervals
+def _axis_position(x, span) -> str:  # horizontal position on the axis of the intervals
     share = (x - span[0]) / max(span[1] - span[0], 1e-12)
     return f"{4 + 92 * min(max(share, -0.04), 1.04):.1f}%"
 
@@ -93,7 +93,7 @@ def _size_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     return dict(points=points, columns=columns, rows=[(down(v), f"{v:.4g}") for v in heights])
 
 # %% ../../nbs/report/04_page.ipynb #ee56b992
-def _tasks(record) -> Iterator[dict]:  # yields the stored tasks, for the page
+def _drawn_tasks(record) -> Iterator[dict]:  # yields the stored tasks, for the page
     tasks, models = record["drawn"], record["models"]
     for k, number in enumerate(tasks["tasks"]):
         classes: list = [[] for _ in range(record["settings"]["n_classes"])]
@@ -136,7 +136,7 @@ def report_page(record: Mapping[str, Any]) -> str:
     page.policies["json.dumps_kwargs"] = dict(allow_nan=False, separators=(",", ":"))
     page.filters |= dict(as_text=_as_text, counted=counted, probability=_probability)
     page.filters |= dict(level=lambda p: bisect_left(_LIMITS, p), shortened=shortened)
-    page.filters |= dict(signed=_signed, place=_place)
+    page.filters |= dict(signed=_signed, place=_axis_position)
 
     rows, verdict = record["ranking"], record["verdict"]
     models = record["settings"].get("models", {})
@@ -155,7 +155,7 @@ def report_page(record: Mapping[str, Any]) -> str:
     contents |= dict(pairs="Head to head") if record["pairs"] and len(rows) > 1 else {}
     contents |= dict(labels="Labels") if record.get("label_path") else {}
     contents |= dict(judges="Consensus weights") if judges else {}
-    tasks = list(_tasks(record)) if record["drawn"] and record["drawn"]["shown"] else []
+    tasks = list(_drawn_tasks(record)) if record["drawn"] and record["drawn"]["shown"] else []
     contents |= dict(tasks="Tasks") if tasks else {}
     on_labels = record.get("label_agreement") if len(rows) > 3 else None
     if record["agreement"] or on_labels:

@@ -174,7 +174,7 @@ def edges_note(reason: str) -> str:
     return textwrap.fill(f"E Tr(MG) and Var Tr(MG) do not describe labels: {reason}.", 100)
 
 
-def _explained(prior) -> str:  # description of a task distribution, with explanations
+def _explain_prior(prior) -> str:  # description of a task distribution, with explanations
     sentences = [f"{prior}."]
     if prior.startswith("consensus"):
         sentences.append("Models that predict each other's tasks have larger weights.")
@@ -185,7 +185,7 @@ def _explained(prior) -> str:  # description of a task distribution, with explan
     return " ".join(sentences)
 
 
-def _labels_line(labels) -> str:
+def _labels_line(labels) -> str:  # number of classes or targets, and source
     if "n_targets" not in labels:
         classes = "1 class" if labels["n_classes"] == 1 else f"{labels['n_classes']} classes"
         return f"Labels: {classes}, {labels['source']}."
@@ -209,7 +209,7 @@ def run_summary(
     lines = [
         f"Held-out {what} on {settings['n_tasks']} tasks "
         f"of {settings['n_classes']} classes; {words.counted_points(settings)}.",
-        textwrap.fill(f"Tasks: {_explained(settings['prior'])}", width, break_on_hyphens=False),
+        textwrap.fill(f"Tasks: {_explain_prior(settings['prior'])}", width, break_on_hyphens=False),
         *([_labels_line(labels)] if labels else []),
         *(textwrap.fill(note, width) for note in settings.get("notes", ())),
     ]

@@ -64,13 +64,13 @@ def failure_lines(failures: Mapping[str, str]) -> list[str]:
 _CLEAR = 0.5  # least P(best) at which the top-ranked model is recommended
 
 
-def _evidence_said(first, known, unlabelled) -> str:  # a sentence on the effect of labels or pairs
+def _evidence_sentence(first, known, unlabelled) -> str:  # on the effect of labels or pairs
     if unlabelled == first:
         return f"Without {known}, the top-ranked model is also {first}."
     return f"Without {known}, the top-ranked model would be {unlabelled}."
 
 
-def _chance_said(labels, points) -> str:  # a sentence on labels that no model predicts
+def _chance_sentence(labels, points) -> str:  # a sentence on labels that no model predicts
     known = counted(labels["n_labels"], "label")
     if labels["n_pairs"] == 0:
         why = (
@@ -100,7 +100,7 @@ def forecast_verdict(
     | None = None,  # n_labels, and n_classes or n_targets; None without labels
     n_pairs: int = 0,  # number of known pairs of examples from the same class
     everything: bool = False,  # are all examples labelled?
-    silent: bool = False,  # do labels exist that no model predicts better than a constant?
+    no_signal: bool = False,  # do labels exist that no model predicts better than a constant?
     at_chance: bool = False,  # does no model predict the labels better than chance?
     unlabelled: str = "",  # top-ranked model without labels or pairs
     few_models: str = "",  # note on the regret of a small candidate set
@@ -112,7 +112,7 @@ def forecast_verdict(
     if len(frame) == 1:
         only = f"Only {first} was ranked: there is nothing to choose from."
         return " ".join([only, *(f"FAILED {line}" for line in failure_lines(failures or {}))])
-    if silent and labels is not None:
+    if no_signal and labels is not None:
         real = "n_targets" in labels
         noun, constant = (
             ("targets", "their mean") if real else ("labels", "their most frequent class")
@@ -144,13 +144,13 @@ def forecast_verdict(
         noun = "The alternative is" if len(tied) == 1 else "Alternatives are"
         sentences.append(f"{noun} {listed(rivals)}.")
     if labels is not None and at_chance:
-        sentences.append(_chance_said(labels, points))
-    unread = at_chance and labels is not None and labels["n_pairs"] == 0
-    if labels is not None and "n_targets" not in labels and not unread:
+        sentences.append(_chance_sentence(labels, points))
+    ignored = at_chance and labels is not None and labels["n_pairs"] == 0
+    if labels is not None and "n_targets" not in labels and not ignored:
         known = "labels" if everything else f"your {counted(labels['n_labels'], 'label')}"
-        sentences.append(_evidence_said(first, known, unlabelled))
+        sentences.append(_evidence_sentence(first, known, unlabelled))
     if n_pairs:
-        sentences.append(_evidence_said(first, f"your {counted(n_pairs, 'pair')}", unlabelled))
+        sentences.append(_evidence_sentence(first, f"your {counted(n_pairs, 'pair')}", unlabelled))
     return " ".join([*sentences, *([few_models] if few_models else [])])
 
 # %% ../../nbs/report/01_words.ipynb #21065431
@@ -207,14 +207,14 @@ def probe_words(first: str, right: Mapping[str, float], n_labels: int) -> str:
 _LITTLE = 0.1  # accuracy points of regret that do not justify labels
 
 
-def _written(n, folder) -> str:  # clause on how to obtain the examples to label
+def _sheet_clause(n, folder) -> str:  # clause on how to obtain the examples to label
     n = min(n, 500)  # as many as a ranking lists
     if not folder:
         return f"next_labels({n}) lists them"
     return f"to write a sheet of them, run taskpriors next {shlex.quote(folder)} --n-labels {n}"
 
 
-def _equals(frame, costs) -> str:  # a sentence on models that are as good as the first, or ''
+def _near_ties_sentence(frame, costs) -> str:  # on models as good as the first, or ''
     loss = frame.expected_regret - frame.expected_regret[0]
     names = frame.model[(frame.tier == 1) & (loss <= _LITTLE)].tolist()
     if len(names) < 2:
@@ -235,8 +235,8 @@ def next_step(
     frame: DataFrame,  # table of a forecast, sorted by expected regret, lowest first
     *,
     complete: bool = False,  # are all examples labelled?
-    silent: bool = False,  # is no model better than a constant on the labels?
-    outlook: Mapping[int, float]
+    no_signal: bool = False,  # is no model better than a constant on the labels?
+    regret_curve: Mapping[int, float]
     | None = None,  # number of further labels or pairs -> expected regret
     has_pairs: bool = False,  # are pairs known instead of labels?
     costs: Mapping[str, Mapping[str, float]] | None = None,  # column of the table -> model -> cost
@@ -248,16 +248,16 @@ def next_step(
     "Suggest the next step after a ranking, in one or two sentences."
     if len(frame) == 1:
         return "Next: add models, because a ranking compares at least two."
-    if silent:
+    if no_signal:
         return "Next: check that labels and rows are in the same order."
     first, *rivals = (shortened(name, 30) for name in frame.model[frame.tier == 1])
     if not rivals:
         share = 'write a page to share, with report("ranking.html") or --report FILE'
         return f"Next: {f'send {page} to others' if page else share}."
-    if (doubted or not outlook) and not complete:  # the regret is not reliable
-        some = f"label 20 examples: {_written(20, folder)}"
+    if (doubted or not regret_curve) and not complete:  # the regret is not reliable
+        some = f"label 20 examples: {_sheet_clause(20, folder)}"
         return f"Next: {'add pairs' if has_pairs else some}."
-    now, *rest = (outlook or {0: frame.expected_regret[0]}).items()
+    now, *rest = (regret_curve or {0: frame.expected_regret[0]}).items()
     falls = {k: round(now[1], 1) - round(regret, 1) for k, regret in rest}  # as printed
     gains = [k for k, fall in falls.items() if fall > 1.5 * _LITTLE]
     points, noun = f"{SCORE_NAMES[scoring]} points", "pairs" if has_pairs else "labels"
@@ -268,8 +268,8 @@ def next_step(
         said = f"The expected regret is {now[1]:.1f} {points} now, and {path} more {noun}."
         if has_pairs:
             return f"Next: add {n} pairs. {said}"
-        return f"Next: label {n} examples: {_written(n, folder)}. {said}"
-    if same := _equals(frame, costs or {}):
+        return f"Next: label {n} examples: {_sheet_clause(n, folder)}. {said}"
+    if same := _near_ties_sentence(frame, costs or {}):
         return f"Next: stop. {same}."
     if now[1] <= _LITTLE:
         return f"Next: stop. The expected regret is at most {_LITTLE} {points}."

@@ -139,7 +139,7 @@ def _show_ranking(
         print("\n" + ranking.verdict.partition(". ")[0].rstrip(".") + ".")
 
 # %% ../../nbs/tools/08_cli.ipynb #9105f059
-def _complain(text: object) -> None:
+def _print_error(text: object) -> None:
     "Print one line on standard error."
     print(f"taskpriors: {text}\n", end="", file=sys.stderr)
 
@@ -153,7 +153,7 @@ def _bars() -> list:  # of running loops, the newest one last
     return sorted(bars, key=lambda bar: bar.start_t)
 
 
-def _how_far(bar: Any) -> str:  # "model 1/2 a: 3/12, about 00:40 left"
+def _progress_text(bar: Any) -> str:  # "model 1/2 a: 3/12, about 00:40 left"
     "Describe a loop, with the time that the rest takes once a tenth of it is done."
     form = "{desc}: {n_fmt}/{total_fmt}" if bar.desc else "{n_fmt}/{total_fmt}"
     if bar.total and bar.total / 10 <= bar.n < bar.total:
@@ -173,7 +173,7 @@ def _heartbeat(
         yield
         return
     start, over = time.monotonic(), threading.Event()
-    _complain("loading libraries")
+    _print_error("loading libraries")
 
     def beat() -> None:
         while not over.wait(every):
@@ -183,7 +183,7 @@ def _heartbeat(
                     bar.refresh()
             else:
                 seconds = f"{time.monotonic() - start:.0f} s"
-                _complain("; ".join([seconds, *map(_how_far, bars[-1:])]))
+                _print_error("; ".join([seconds, *map(_progress_text, bars[-1:])]))
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
@@ -198,7 +198,7 @@ def _exit_status(
     work: Callable[[], int],  # the command, which returns its own status
 ) -> int:
     "Run a command, and print its warnings and refusals as one line each."
-    complain_once = functools.cache(_complain)
+    complain_once = functools.cache(_print_error)
     warnings.showwarning = lambda message, *_, **__: complain_once(str(message))
     try:
         status = work()
@@ -209,10 +209,10 @@ def _exit_status(
         return 141  # 128 + SIGPIPE
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        _complain("interrupted; run the same command again to continue")
+        _print_error("interrupted; run the same command again to continue")
         return 130
     except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as e:
-        _complain(" ".join(str(e).split()))
+        _print_error(" ".join(str(e).split()))
         return 2
 
 # %% ../../nbs/tools/08_cli.ipynb #e9730266
@@ -346,7 +346,7 @@ class _Command(argparse.ArgumentParser):
         return parsed, unknown
 
 # %% ../../nbs/tools/08_cli.ipynb #4933a545
-def _tell(ranking, given, report) -> None:
+def _store_and_print(ranking, given, report) -> None:  # stores the command too
     import taskpriors.store as store
 
     file = Path(ranking.folder).expanduser() / "ranking.json"
@@ -403,7 +403,7 @@ def _run_rank(args: argparse.Namespace) -> int:
             print(_wrapped(f"{plan}. {note}"))
             return 0
         ranking = saved_in(rank_models(**options), args.out, overwrite="overwrite" in given)
-        _tell(ranking, given, report)
+        _store_and_print(ranking, given, report)
         return 1 if ranking.failures else 0
 
 # %% ../../nbs/tools/08_cli.ipynb #d90ac15b
@@ -468,7 +468,7 @@ def _run_metrics(args: argparse.Namespace) -> int:
     return 0
 
 # %% ../../nbs/tools/08_cli.ipynb #12c9d8b7
-def _given_options(args) -> dict[str, Any]:
+def _given_options(args) -> dict[str, Any]:  # option -> value
     return {k: v for k, v in vars(args).items() if k not in ("run", "command", "typed")}
 
 

@@ -7,7 +7,7 @@ __all__ = ['TaskExplorer', 'draw_task', 'explore']
 
 # %% ../../nbs/tools/07_explore.ipynb #6c190829
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from ..prior.prefix import sample_labels
 from ..report.plots import drawn_png, tsne
 from ..ridge import decompose
 from ..signatures import documented
+
+if TYPE_CHECKING:
+    from ipywidgets import HBox
 
 # %% ../../nbs/tools/07_explore.ipynb #21cfb471
 def _pca_map(X) -> Tensor:  # (n, 2)
@@ -205,7 +208,7 @@ def _controls(w) -> dict:  # w: the module ipywidgets
     )
 
 # %% ../../nbs/tools/07_explore.ipynb #3a5bead6
-def _mark_buttons(w, state, controls) -> object:  # ipywidgets.HBox
+def _mark_buttons(w, state, controls) -> "HBox":
     "Create a row of buttons that set the temperature to marked values."
 
     def go_to(button) -> None:

@@ -85,7 +85,7 @@ def _patch_features(
     return torch.cat(rows)
 
 
-def _level_components(
+def _whitened_components(
     features: ArrayLike, n_components: int = 64
 ) -> Tensor:  # shape (n, r), with the identity as Gram matrix
     "Return the leading principal components, at most n / 8, scaled to equal variance."
@@ -111,7 +111,7 @@ def fixed_tasks(
     )
 
 # %% ../../nbs/tools/01_fixed_tasks.ipynb #454b8458
-def _input_of(batch: Any) -> Any:
+def _input_of(batch: Any) -> Any:  # without labels
     labelled = isinstance(batch, (tuple, list)) and isinstance(batch[0], (Tensor, Mapping))
     return batch[0] if labelled else batch
 
@@ -174,5 +174,5 @@ class FixedPoints:
             checks.refuse(rule, got, remedy)
         if min(inputs[0].shape[2:]) >= 16:
             patch_values = _patch_features(torch.cat([_reduced(x) for x in inputs]), seed=seed)
-            return dict(patches=_level_components(patch_values))
+            return dict(patches=_whitened_components(patch_values))
         return _image_references(torch.cat([x.cpu() for x in inputs]))

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import taskpriors.checks as checks
 from ..checks import ArrayLike, Axes, check_count, entry_point, refuse
@@ -34,6 +34,9 @@ from ..signatures import documented
 from ..store import write_files
 from .arguments import load_points
 from .explore import thumbnail_png, widget_modules
+
+if TYPE_CHECKING:
+    from ipywidgets import Button
 
 # %% ../../nbs/tools/07_label_loop.ipynb #034effc2
 def _csv_text(columns: Mapping[str, Sequence], labels: Mapping[int, str]) -> str:
@@ -98,7 +101,7 @@ def _checked_rows(rows, n) -> list[int]:  # n: number of examples; None if unkno
     return chosen.tolist()
 
 
-def _opened(images, texts) -> ImageSource | TextSource | None:
+def _load_examples(images, texts) -> ImageSource | TextSource | None:
     if images is not None and texts is not None:
         refuse("examples must be images or texts", "both", "leave one of them out", TypeError)
     if texts is not None:
@@ -147,7 +150,7 @@ def label_sheet(
     if out.exists():
         got = repr(shortened(str(out), 80))
         refuse("out must be a new file", got, "move it, or pass another", OSError)
-    source = _opened(images, texts)
+    source = _load_examples(images, texts)
     names = None if groups is None else checks.check_several(groups, "groups")
     of_all = names if source is None else source
     n = None if of_all is None else len(of_all)
@@ -239,11 +242,11 @@ class _LabelLoop:
         self.history: list[tuple[int, dict]] = []  # number of labels, P(best) of each model
         self.n_ranked = 0  # number of labels that the ranking uses
         self.answers = _answers_in(path, points)  # row -> label
-        self._note()
+        self._append_history()
         if self.answers:
             self.rank_again()
 
-    def _note(self) -> None:
+    def _append_history(self) -> None:  # the current P(best)
         self.history.append((self.n_ranked, self.ranking.p_best().to_dict()))
 
     @property
@@ -292,7 +295,7 @@ class _LabelLoop:
         "Rank the models with all labels if the labels have at least two classes."
         if len(set(self.answers.values())) > 1:
             self.ranking, self.n_ranked = self.rank(dict(self.answers)), len(self.answers)
-            self._note()
+            self._append_history()
 
     @property
     def words(self) -> str:
@@ -342,15 +345,15 @@ class _LabelPanel:
         self.caption = w.HTML(layout=w.Layout(width="504px"))
         own_size = w.Layout(flex="none", align_self="flex-start")
         self.chart, self.n_drawn = w.Image(format="png", layout=own_size), 0
-        self.new.observe(self._typed, "value")
-        self.skip.on_click(lambda _: self._act(loop.skip))
-        self.undo.on_click(lambda _: self._act(loop.undo))
+        self.new.observe(self._on_new_class, "value")
+        self.skip.on_click(lambda _: self._run_and_show(loop.skip))
+        self.undo.on_click(lambda _: self._run_and_show(loop.undo))
         steps = w.HBox([self.skip, self.undo], layout=w.Layout(flex="none"))
         answers = [self.point, self.buttons, steps, self.caption]
         self.keyed = w.VBox(answers, layout=own_size)
         self.lag, self.shown_at = math.inf, 0.0  # milliseconds, of the browser's clock and of ours
         self.keys = events.Event(source=self.keyed, watched_events=["keydown", "mouseenter"])
-        self.keys.on_dom_event(self._pressed)
+        self.keys.on_dom_event(self._on_key)
         side = w.VBox([self.keyed, self.new], layout=own_size)
         self.box = w.HBox([side, self.chart], layout=w.Layout(flex_flow="row wrap"))
         self.box.loop, self.box.panel = loop, self
@@ -359,7 +362,7 @@ class _LabelPanel:
     def show(self) -> None:
         "Display the state of the loop."
         row = None if self.loop.is_done else self.loop.current
-        self.point.children = self._seen(row)
+        self.point.children = self._example_widgets(row)
         for label in self.loop.answers.values():
             if label not in self.classes:
                 self.classes.append(label)
@@ -373,7 +376,7 @@ class _LabelPanel:
             self.n_drawn = len(self.loop.history)
             self.chart.value = _history_png(self.loop.history)
 
-    def _seen(self, row) -> list:
+    def _example_widgets(self, row) -> list:  # the image or text, and its name
         w = self.w
         if row is None:
             return [w.HTML("<b>Done.</b>")]
@@ -385,14 +388,14 @@ class _LabelPanel:
         size = w.Layout(flex="none", align_self="flex-start")
         return [w.Image(value=thumbnail_png(seen, 480), format="png", layout=size), caption]
 
-    def _button(self, k) -> object:  # ipywidgets.Button
+    def _button(self, k) -> "Button":
         key = f" ({k + 1})" if k < 9 else ""
         layout = self.w.Layout(width="auto")
         button = self.w.Button(description=self.classes[k] + key, layout=layout)
-        button.on_click(lambda _: self._act(self.loop.answer, self.classes[k]))
+        button.on_click(lambda _: self._run_and_show(self.loop.answer, self.classes[k]))
         return button
 
-    def _act(self, step, *label) -> None:
+    def _run_and_show(self, step, *label) -> None:  # step: a method of the loop
         if label and self.loop.ranks_next:  # ignore input until the next example is shown
             for control in (*self.buttons.children, self.new, self.skip, self.undo):
                 control.disabled = True
@@ -404,20 +407,20 @@ class _LabelPanel:
             self.shown_at = 1e3 * time.monotonic()
             self.show()
 
-    def _typed(self, change) -> None:
+    def _on_new_class(self, change) -> None:  # callback of the text field
         if change["new"].strip():
-            self._act(self.loop.answer, change["new"])
+            self._run_and_show(self.loop.answer, change["new"])
             self.new.value = ""
 
-    def _pressed(self, event) -> None:
+    def _on_key(self, event) -> None:  # callback of the keyboard
         self.lag = min(self.lag, 1e3 * time.monotonic() - event["timeStamp"])
         if event["type"] != "keydown" or event["timeStamp"] + self.lag < self.shown_at:
             return  # pressed before the example was shown
         key = event["key"]
         if key in ("s", "z"):
-            self._act(self.loop.skip if key == "s" else self.loop.undo)
+            self._run_and_show(self.loop.skip if key == "s" else self.loop.undo)
         elif key.isdigit() and 0 < int(key) <= len(self.classes):
-            self._act(self.loop.answer, self.classes[int(key) - 1])
+            self._run_and_show(self.loop.answer, self.classes[int(key) - 1])
 
 # %% ../../nbs/tools/07_label_loop.ipynb #9cc0dfac
 @documented
@@ -441,7 +444,7 @@ def label_loop(
     used. After every `batch` labels, the models are ranked again, and a plot shows how the
     probability that each model is the best changes.
     """
-    source = _opened(images, texts)
+    source = _load_examples(images, texts)
     if source is None:
         refuse("examples must be images or texts", "neither", "pass images= or texts=", TypeError)
     points = _PointNames.of(source, len(source), ranking)

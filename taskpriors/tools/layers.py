@@ -33,7 +33,7 @@ from taskpriors.inputs.texts import (
 )
 from ..rank.options import Compute, RankOptions
 from ..rank.ranking import Ranking
-from ..rank.reference_set import see_inputs, standard_references
+from ..rank.reference_set import embed_references, standard_references
 from ..results import new_axes
 from ..signatures import documented
 from . import fixed_tasks
@@ -87,13 +87,13 @@ def _pooled_views(
     return {name: views[name] for name in pool}
 
 # %% ../../nbs/tools/05_layers.ipynb #8ed2b1fa
-class _Views:
+class _LayerOutputs:
     "Call a model and return the concatenated pooled outputs of its layers."
 
     def __init__(self, model, layers, pool):
         self.layers, self.pool, self.outputs, self.widths = layers, pool, {}, {}
         modules = {name: model.get_submodule(name) for name in layers}
-        self.hooks = [m.register_forward_hook(partial(self._keep, k)) for k, m in modules.items()]
+        self.hooks = [m.register_forward_hook(partial(self._hook, k)) for k, m in modules.items()]
         ends = ("cls_token", "class_embedding")  # of transformers
         has_class = any(name.endswith(ends) for name, _ in model.named_parameters())
         n_registers = getattr(getattr(model, "config", None), "num_register_tokens", 0)
@@ -102,7 +102,7 @@ class _Views:
         self.axes: dict = {}  # layer -> channel axis of its feature map
         self.batch: Any = None  # inputs of the current call
 
-    def _keep(self, name, module, inputs, out) -> None:
+    def _hook(self, name, module, inputs, out) -> None:
         out = out[0] if isinstance(out, (tuple, list)) and out else out
         if not isinstance(out, Tensor):
             rule = "layers must return a tensor, or a tuple that starts with a tensor"
@@ -206,7 +206,7 @@ def _open_images(source, images, transform, batch_size) -> tuple[nn.Module, _Lay
     return _tower(module, "vision_model"), points
 
 # %% ../../nbs/tools/05_layers.ipynb #d50fbe0f
-def _check_steady(module, points, views) -> None:
+def _check_batch_invariance(module, points, views) -> None:
     "Check that a few inputs have the same layer outputs in one batch and one by one."
     first = next(iter(points))
     named = isinstance(first, Mapping)
@@ -256,9 +256,9 @@ def layers_of(
         if name not in modules:
             remedy = f"the blocks are {', '.join(_layer_names(module)[:4])}"
             checks.refuse("layers must be modules", repr(name)[:60], remedy)
-    views = _Views(module, layers, pool)
+    views = _LayerOutputs(module, layers, pool)
     try:
-        _check_steady(module, points, views)
+        _check_batch_invariance(module, points, views)
         X = encode(module, points, features=views)
     finally:
         for hook in views.hooks:
@@ -291,7 +291,7 @@ def layers_prior(
         return reference_factor(references)
     reference_set = None if inputs is None else standard_references(inputs.kind)
     if inputs is not None and reference_set is not None and len(reference_set.reference_models) > 1:
-        seen, _ = see_inputs(reference_set, inputs, RankOptions(compute=compute))
+        seen, _ = embed_references(reference_set, inputs, RankOptions(compute=compute))
         if len(seen) > 1:
             return reference_factor({name: model.features for name, model in seen.items()})
     warnings.warn(

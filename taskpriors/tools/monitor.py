@@ -36,7 +36,7 @@ from ..transfer import spectrum
 
 # %% ../../nbs/tools/01_monitor.ipynb #d6c6a80d
 @contextmanager
-def _without_trace(model: object, device: torch.device | None = None) -> Iterator[None]:
+def _evaluation_context(model: object, device: torch.device | None = None) -> Iterator[None]:
     "Context in evaluation mode without gradients; restores modes and random generators on exit."
     try:
         with encoders.restored_generators(device), encoders.evaluating(model), torch.no_grad():
@@ -45,9 +45,9 @@ def _without_trace(model: object, device: torch.device | None = None) -> Iterato
         torch.clear_autocast_cache()
 
 # %% ../../nbs/tools/01_monitor.ipynb #1d6ed7ba
-def _moved(x, device, dtype) -> object:  # the tensors of `x` on the device
+def _to_device(x, device, dtype) -> object:  # the tensors of `x` on the device
     if isinstance(x, Mapping):
-        return {name: _moved(value, device, dtype) for name, value in x.items()}
+        return {name: _to_device(value, device, dtype) for name, value in x.items()}
     if not torch.is_tensor(x):
         return x
     return x.to(device, dtype if x.is_floating_point() else None)
@@ -98,9 +98,9 @@ def encode(
         return model(x) if features is None else features(model, x)
 
     rows: list[Tensor] = []
-    with _without_trace(model, device), encoders.evaluating(features):
+    with _evaluation_context(model, device), encoders.evaluating(features):
         for x in points:
-            x = _moved(x, device, dtype)
+            x = _to_device(x, device, dtype)
             rows.append(_pooled(outputs(x), x, module))
     return torch.cat(rows)
 
@@ -151,8 +151,8 @@ class Step(results.Result):
 
 
 _FEW_DIRECTIONS = 8.0  # as on the least certain data in the study of forecasts
-_BESIDE = ("point_errors", "task_errors", "label_points")
-_STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _BESIDE]
+_TENSOR_FIELDS = ("point_errors", "task_errors", "label_points")
+_STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _TENSOR_FIELDS]
 
 # %% ../../nbs/tools/01_monitor.ipynb #c1e74857
 def _from_rank_zero(measure: Callable[[], Step]) -> Step:
@@ -248,7 +248,7 @@ class Monitor:
         self.points = None
         if images is not None:
             self.points = fixed_tasks.FixedPoints(images, n_points, _BATCH, seed)
-        with _without_trace(None):
+        with _evaluation_context(None):
             references = _references_of(self.points, reference, seed)
             first = next(iter(references.values()))
             examples = self.points or fixed_tasks.FixedPoints(first, n_points, _BATCH, seed)
@@ -261,10 +261,10 @@ class Monitor:
             )
         self.groups = _chosen_groups(groups, self.points, self.index, self.n_all)
         self.known = _chosen_labels(labels, self.points, self.index, self.n_all)
-        self._forget()
+        self._clear_history()
         self._last = -1
 
-    def _forget(self) -> None:
+    def _clear_history(self) -> None:  # and cached comparisons
         self.history: list = []
         self._pairs: dict = {}  # (step, step) -> probability that the first is better
 
@@ -405,7 +405,7 @@ class Monitor:
             remedy = "pass the images, or the reference, of that run in the same order"
             checks.refuse(rule, "different examples, or a different order", remedy)
         self.labels = state["labels"].long()
-        self._forget()
+        self._clear_history()
         self.history = [Step(**row) for row in state["history"]]
         self._last = state["last"]
 
@@ -452,7 +452,7 @@ class Monitor:
             out.append(replace(s, keep=keep))
         return out
 
-    def _features(self, model) -> Tensor:
+    def _features(self, model) -> Tensor:  # of the monitored examples
         source = sources.source_of(model)
         if isinstance(source, sources.Matrix):
             X = checks.check_tensor(model, "features").detach().float().cpu()
@@ -472,7 +472,7 @@ class Monitor:
             checks.refuse(rule, got, "keep the order of the examples")
         return X[self.index] if len(X) == self.n_all else X
 
-    def _measure(self, model, step, loss) -> Step:
+    def _measure(self, model, step, loss) -> Step:  # with the reason if it failed
         start = time.perf_counter()
         X = self._features(model)
         measured, failure = members.attempt(self._evaluate, X)
@@ -480,7 +480,7 @@ class Monitor:
         measured = measured or dict(failure=failure)
         return Step(step=step, loss=loss, dimension=X.shape[1], seconds=seconds, **measured)
 
-    def _evaluate(self, X) -> dict[str, Tensor | bool | float]:
+    def _evaluate(self, X) -> dict[str, Tensor | bool | float]:  # fields of a Step
         X = checks.check_features(X)
         basis = ridge.decompose(X)
         if self.groups is None:
@@ -512,7 +512,7 @@ class Monitor:
         orders = options.task_orders(tasks.shape[1])
         return errors.error_model(points, tasks, groups=self.groups, task_groups=orders)
 
-    def _usable(self) -> list[Step]:
+    def _usable(self) -> list[Step]:  # measured without failure
         steps = [s for s in self.history if not s.failure]
         if not steps:
             rule = "at least one step must have been measured"
@@ -538,9 +538,7 @@ def _gram_of(references) -> Tensor:  # shape (number of references, m, m), m at 
     return torch.stack([Y @ Y.T / Y.square().sum(1).mean().clamp(min=1e-300) for Y in rows])
 
 
-def _source(
-    points,
-) -> object:  # images or texts, which may have labels and names; None: only features
+def _labelled_inputs(points) -> object:  # images or texts; None without labels or names
     data = None if points is None else points.data
     return data if hasattr(data, "labels") else None
 
@@ -548,13 +546,13 @@ def _source(
 def _chosen_groups(groups, points, index, n_all) -> list | None:
     if groups is None:
         return None
-    names = row_labels.groups_of_points(groups, _source(points), n_all)
+    names = row_labels.groups_of_points(groups, _labelled_inputs(points), n_all)
     checks.check_same_n(points=n_all, groups=len(names))
     return [names[i] for i in index.tolist()]
 
 
 def _chosen_labels(labels, points, index, n_all) -> Tensor | None:  # -1 if unknown
-    labels = row_labels.read_labels(labels, _source(points), n_all)
+    labels = row_labels.read_labels(labels, _labelled_inputs(points), n_all)
     if labels is None:
         return None
     classes = labels.classes[index]
