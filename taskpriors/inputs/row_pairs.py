@@ -156,10 +156,6 @@ def read_pairs(
     names = getattr(points, "names", None)
     return GivenPairs(distinct_rows, same, None if names is None else tuple(names), notes)
 
-# %% ../../nbs/inputs/08_row_pairs.ipynb #q0000016
-#| exporti
-
-
 # %% ../../nbs/inputs/08_row_pairs.ipynb #q0000009
 class Relevant(NamedTuple):
     "Pairs of queries and relevant documents."
