@@ -76,7 +76,7 @@ class _HessianProducts:
         "Multiply a flat vector by the Hessian at a flat head."
         A, _, beta = self.problem
         self.n_products += 1
-        if theta is not self.theta:
+        if not np.array_equal(theta, self.theta):  # scipy passes copies
             W, b = _unflatten(theta, self.problem)
             self.theta, self.P = theta, torch.addmm(b, W, A.T).softmax(0)
         V, c = _unflatten(v, self.problem)
