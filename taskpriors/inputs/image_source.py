@@ -97,7 +97,7 @@ def _image_digest(content) -> bytes:  # 32 bytes
     return hashlib.sha256(f"{content.size}".encode() + content.tobytes()).digest()
 
 # %% ../../nbs/inputs/04_image_source.ipynb #91fa7c1b
-def _pil_image(content: Any) -> Any:  # PIL image
+def _pil_image(content: Any) -> Any:
     from PIL import Image
 
     return Image.open(io.BytesIO(content)) if isinstance(content, bytes) else content
