@@ -325,7 +325,7 @@ _LEFT_OUT = (
 )
 
 
-def _is_fully_labelled(labels: GivenLabels | None) -> bool:  # whether all examples are labelled
+def _is_fully_labelled(labels: GivenLabels | None) -> bool:
     return labels is not None and bool((labels.classes >= 0).all())
 
 
