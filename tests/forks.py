@@ -45,6 +45,7 @@ def run_python(argv, cwd, env, files, anew=()):
     Packages in `anew`, which read the environment when they are imported, are imported again.
     """
     os.setsid()
+    multiprocessing.set_start_method(None, force=True)  # the default, as in any new process
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

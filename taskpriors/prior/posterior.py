@@ -305,16 +305,20 @@ def shuffle_p_value(
     g = torch.Generator().manual_seed(0)
     orders = [torch.randperm(k, generator=g) for _ in range(_N_SHUFFLES)]
     tasks = torch.stack([classes, *(classes[order] for order in orders)])
-    same = (tasks[:, :, None] == tasks[:, None, :]).flatten(1)
+    rows, others = torch.triu_indices(k, k, 1)
+    same, above = tasks[:, rows] == tasks[:, others], k * rows + others
+    eye = torch.eye(k, dtype=torch.float64)
     errors = []
     for X in features:
         basis = ridge.decompose(X.double().cpu())
         grid, _ = CheckedTasks.of(classes, basis.U).moments(basis).loo_errors(basis)
-        eye = torch.eye(k, dtype=torch.float64)
-        maps = [basis.loo_residuals(eye, alpha) for alpha in grid.tolist()]
-        forms = torch.stack([(R @ R.T).flatten() for R in maps], 1)
-        sums = torch.cat([rows.double() @ forms for rows in same.split(16)])
-        errors.append(sums.amin(1))
+        products = basis.U - basis.U.mean(0)
+        maps = [basis.loo_residuals(eye, alpha, products=products) for alpha in grid.tolist()]
+        forms = [R @ R.T for R in maps]
+        traces = torch.stack([form.trace() for form in forms])
+        pairs = 2 * torch.stack([form.flatten()[above] for form in forms], 1)
+        sums = torch.cat([some.double() @ pairs for some in same.split(16)])
+        errors.append((traces + sums).amin(1))
     of_models = torch.stack(errors)
     slack = 1e-9 * of_models.abs().amax(1)[:, None, None]  # equal permutations differ by rounding
     as_good = of_models[:, None] <= of_models[:, :, None] + slack
@@ -348,17 +352,18 @@ class _PivotalSampler:
     ) -> None:
         self.distances, self.p, self.g = distances, p.copy(), g
         self.undecided = np.ones(len(p), bool)
+        self.barrier = np.zeros(len(p))  # infinite for examples that are decided
 
     def set_probability(self, i: int | np.integer, value: float) -> None:
         "Set an inclusion probability; 0 and 1 are decisions."
         self.p[i] = value
         if value < _TINY or value > 1 - _TINY:
-            self.p[i], self.undecided[i] = round(value), False
+            self.p[i], self.undecided[i], self.barrier[i] = round(value), False, np.inf
 
     def nearest(self, i: int) -> int:  # among undecided examples
-        others = np.flatnonzero(self.undecided)
-        others = others[others != i]
-        return int(others[self.distances[i, others].argmin()])
+        apart = self.distances[i] + self.barrier
+        apart[i] = np.inf
+        return int(apart.argmin())
 
     def include(self, i: int) -> None:  # include example i, and lower its neighbours' probabilities
         missing = 1 - self.p[i]

@@ -27,6 +27,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 import taskpriors.checks as checks
 from ..inputs import named_models
+from ..inputs.encoders import check_device
+from ..inputs.image_source import ImageSource
 from ..inputs.sources import source_of
 from ..inputs.texts import CUT_TEXTS, TextSource
 from . import members
@@ -456,11 +458,16 @@ def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
     )
 
 
+_CPU_BATCH = 8  # images per forward pass on the CPU; feature maps of more do not fit in its cache
+
+
 def embed_unranked(
     loaded: Mapping[str, Any], source: members.Inputs | None, options: RankOptions
 ) -> Outcomes:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
+    if isinstance(source, ImageSource) and check_device(compute.device).type == "cpu":
+        compute = replace(compute, batch_size=min(compute.batch_size, _CPU_BATCH))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", f".*{CUT_TEXTS}", UserWarning)
         return members.gather_models(loaded, source, replace(options, compute=compute))
