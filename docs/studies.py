@@ -434,6 +434,24 @@ def kept_under(path, code):
     return f"{path.stem}-{_hash(json.dumps(seen, sort_keys=True))}"
 
 
+def baseline_features(pack, index):
+    "Features of the untrained baselines of a ranking on some images of a pack."
+    from PIL import Image
+
+    from taskpriors.inputs.images import load_images
+    from taskpriors.papers import study_files
+    from taskpriors.rank.baselines import embed_baselines
+    from taskpriors.rank.options import RankOptions
+
+    pictures = study_files.load_images(pack, 224)[0][index.long()]
+    source = load_images([Image.fromarray(picture.numpy()) for picture in pictures])
+    found = embed_baselines(source, {}, RankOptions())
+    if found.failures:
+        raise SystemExit(f"docs/studies.py: {found.failures}")
+    columns = {"raw pixels": "raw_grey_16x16", "untrained network": "untrained_resnet18_128"}
+    return {columns[name]: model.features for name, model in found.results.items()}
+
+
 def write_features(shared, folder):
     """Features of the trained networks on the image sets, as the study of NeuCRaB computes them.
 
@@ -442,7 +460,12 @@ def write_features(shared, folder):
     import importlib.util
 
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import load_file, save_file
+
+    def save(path, found):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file({k: v.contiguous() for k, v in found.items()}, path.with_suffix(".part"))
+        path.with_suffix(".part").rename(path)
 
     names = dict(importlib=importlib, sys=sys, torch=torch)
     for text in code_cells(read_study(study("04"))).values():
@@ -452,10 +475,11 @@ def write_features(shared, folder):
         for weights in sorted((shared / "weights").glob("*.safetensors")):
             path = folder / images.stem / weights.name
             if not path.exists():
-                found = names["compute_features"](shared, images.stem, weights.stem)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                save_file({k: v.contiguous() for k, v in found.items()}, path.with_suffix(".part"))
-                path.with_suffix(".part").rename(path)
+                save(path, names["compute_features"](shared, images.stem, weights.stem))
+        path = folder / "baselines" / f"{images.stem}.safetensors"
+        if not path.exists():
+            index = load_file(next((folder / images.stem).glob("*.safetensors")))["index"]
+            save(path, baseline_features(images, index))
 
 
 def surroundings(path, code):

@@ -36,10 +36,17 @@ class _Picture(NamedTuple):
 class _Pack(NamedTuple):
     "Recipe that packs the images of a repository into a file."
 
-    pictures: Callable  # folder -> list of Picture and list of class names
+    pictures: Callable  # folder -> list of Picture and list of class names, or _Drawn
     share: float | None = None  # fraction of the shorter side in a central crop; None: no crop
     side: int = 0  # side of the square images in pixels
     quality: int = 0  # JPEG quality; 0 stores pixels
+
+
+class _Drawn(NamedTuple):
+    "Images that are made from numbers."
+
+    x: np.ndarray  # shape (n, side, side, 3), uint8
+    labels: np.ndarray  # index of the class of each image
 
 
 def _central_square(image: Any, side: int, method: int, share: float = 1.0) -> Any:  # PIL image
@@ -55,6 +62,10 @@ def _packed_images(folder: Path, pack: _Pack) -> dict[str, np.ndarray]:
     from PIL import Image
 
     pictures, names = pack.pictures(folder)
+    if isinstance(pictures, _Drawn):
+        y, parts = pictures.labels.astype(np.uint8), np.arange(len(pictures.x)) % 5 == 4
+        named = np.array(names)
+        return dict(class_names=named, x=pictures.x, y=y, split=parts.astype(np.uint8))
     labels, split = ([getattr(p, k) for p in pictures] for k in ("label", "split"))
     if not pack.quality and pack.share is not None:
         x = np.stack([np.asarray(Image.open(folder / p.path).convert("RGB")) for p in pictures])
@@ -77,6 +88,63 @@ def _packed_images(folder: Path, pack: _Pack) -> dict[str, np.ndarray]:
         class_names=np.array(names),
         source_path=np.array([p.path for p in pictures]),
     )
+
+# %% ../../nbs/papers/17_study_files.ipynb #3d0a51c2
+def _surface_pictures(folder):
+    paths = sorted(path.name for path in (folder / "IMAGES").glob("*.jpg"))
+    classes = [path.rpartition("_")[0] for path in paths]
+    names = sorted(set(classes))
+    return [
+        _Picture(f"IMAGES/{path}", names.index(name), int(i % 5 == 4))
+        for i, (path, name) in enumerate(zip(paths, classes, strict=True))
+    ], names
+
+
+def _xray_pictures(folder):
+    top = "X-Ray Image DataSet"
+    paths = [path.relative_to(folder).as_posix() for path in sorted((folder / top).glob("*/*"))]
+    paths.remove(f"{top}/Covid-19/covid-19-pneumonia-14-PA.png")  # larger than 4 MiB
+    classes = [path.split("/")[1] for path in paths]
+    names = sorted(set(classes))
+    return [
+        _Picture(path, names.index(name), int(i % 5 == 4))
+        for i, (path, name) in enumerate(zip(paths, classes, strict=True))
+    ], names
+
+
+_MOST_DRAWN = 1000  # images
+
+
+def _drawn(images, classes):
+    "Images of at most `_MOST_DRAWN` examples in random order; classes are numbered in order."
+    names, labels = np.unique(classes, return_inverse=True)
+    rows = np.random.default_rng(0).permutation(len(labels))[:_MOST_DRAWN]
+    x = np.stack([np.repeat(images(i)[:, :, None], 3, 2) for i in rows])
+    return _Drawn(x, labels[rows]), [f"class_{name:g}" for name in names]
+
+
+def _digit_pictures(file):
+    "Ink of 0 to 16 in 8 x 8 pixels, dark on white."
+    rows = np.loadtxt(file, delimiter=",")
+    ink = rows[:, :-1].reshape(-1, 8, 8)
+    return _drawn(lambda i: (255 - 255 * ink[i] / 16).round().astype(np.uint8), rows[:, -1])
+
+
+def _line_plot_pictures(file):
+    "Each time series as a black line between its own minimum and maximum."
+    from PIL import Image, ImageDraw
+
+    table = np.loadtxt(file, delimiter="\t")
+
+    def draw(i):
+        series = table[i, 1:][np.isfinite(table[i, 1:])]
+        height = (series - series.min()) / max(np.ptp(series), 1e-9)
+        image = Image.new("L", (448, 448), 255)
+        points = zip(np.linspace(24, 424, len(series)), 424 - 400 * height, strict=True)
+        ImageDraw.Draw(image).line(list(points), fill=0, width=4, joint="curve")
+        return np.asarray(image.resize((224, 224), Image.Resampling.LANCZOS))
+
+    return _drawn(draw, table[:, 0])
 
 # %% ../../nbs/papers/17_study_files.ipynb #d5c79cd9
 def _cifar_pictures(folder):
@@ -132,6 +200,12 @@ _PACKS = dict(
     clothing10_160=_Pack(_clothing_pictures, share=1.0, side=160, quality=85),
     imagenet1k_one_per_class_224=_Pack(_imagenet_pictures, share=0.875, side=224, quality=90),
     tinyimagenet20_64=_Pack(_tiny_pictures),
+    neu6_surfaces=_Pack(_surface_pictures),
+    chest3_xrays=_Pack(_xray_pictures, share=1.0, side=224, quality=90),
+    digits10_8=_Pack(_digit_pictures),
+    face14_lineplots=_Pack(_line_plot_pictures),
+    gesture10_lineplots=_Pack(_line_plot_pictures),
+    scan10_lineplots=_Pack(_line_plot_pictures),
 )
 
 
