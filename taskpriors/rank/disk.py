@@ -21,7 +21,6 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-import taskpriors.probes as probing
 import taskpriors.ridge as ridge
 import taskpriors.store as store
 import taskpriors.svd as svd
@@ -223,35 +222,22 @@ def open_features(
     return members.Outcomes(row_blocks.open_models(opened), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
-def _cut_components(
+def _mean_factor(
     components: Sequence[distributions.Component], options: RankOptions
-) -> cut_prior.CutPrior:
-    "Find the leading directions of the mean kernel of some components, or of one factor."
-    if isinstance(components[0].kernels[0], Tensor):  # a factor is not truncated
-        Z = components[0].kernels[0].cpu()
-        values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
-        return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
-    kernels = {
-        k: M
-        for component in components
-        for k, M in zip(component.names, component.kernels, strict=True)
-    }
+) -> tuple[Tensor, float, float]:
+    "Compute `leading_factor` of the mean kernel of some components."
+    names = tuple(name for component in components for name in component.names)
+    kernels = tuple(kernel for component in components for kernel in component.kernels)
     weights = [component.weight for component in components] if len(components) > 1 else None
-    return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
+    return distributions.Component(names, kernels).leading_factor(options, weights)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
-def _factor_of(cut) -> tuple[Tensor, float, float]:
-    "Factor (n, r) of a truncated kernel, its largest eigenvalue, and the share of the trace cut."
-    return cut.factor, cut.eigenvalues[0].item(), cut.trace_cut
-
-
-def _sample_moments(models, prior, options) -> distributions.Moments:  # moments of all models
-    n = len(prior.factor)
-    index = blocks.evenly(n, _PAIRED)
-    T = calibration.edge_temperature(prior.factor)
+def _sample_moments(models, prior, options) -> distributions.Moments:  # prior: its factor (n, r)
+    index = blocks.evenly(len(prior), _PAIRED)
+    T = calibration.edge_temperature(prior)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
-    K = prior.factor[index].to(options.device)
-    sampled = _sampled_moments(factors, K, n, T)
+    K = prior[index].to(options.device)
+    sampled = _sampled_moments(factors, K, len(prior), T)
     least = least_eigenvalue(K, T, graphs="undirected")
     return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
@@ -283,17 +269,18 @@ def _draw_or_load(models, distribution, options) -> tuple:
         accuracy=options.accuracy,
         rank=options.compute.rank,
     )
-    prior = functools.cache(partial(_cut_components, distribution.components, options))
+    # the factor of a single component defines tasks and moments
+    prior = functools.cache(partial(_mean_factor, distribution.components, options))
     n = len(next(iter(rows.values())))
     labels = torch.empty(1 + options.accuracy, tasks.n_tasks, n, dtype=torch.uint8, device="meta")
     like = distributions.DrawnTasks(labels, *[members.blank()] * 4)
 
-    def kernel_of(component) -> tuple[Tensor, float, float]:
+    def factor_of(component) -> tuple[Tensor, float, float]:
         is_single = len(distribution.components) == 1
-        return _factor_of(prior() if is_single else _cut_components([component], options))
+        return prior() if is_single else component.leading_factor(options)
 
     def draw() -> distributions.DrawnTasks:
-        return distributions.draw_tasks(distribution.components, kernel_of, options, n)
+        return distributions.draw_tasks(distribution.components, factor_of, options, n)
 
     of_tasks = dict(key, what="tasks of components on disk, and their cuts")
     drawn = members.load_or_compute(of_tasks, draw, like, folder)
@@ -301,7 +288,7 @@ def _draw_or_load(models, distribution, options) -> tuple:
         return drawn, None
     moments = members.load_or_compute(
         dict(key, what="moments on disk"),
-        lambda: _sample_moments(models, prior(), options),
+        lambda: _sample_moments(models, prior()[0], options),
         distributions.Moments.blank(len(models)),
         folder,
     )
@@ -366,9 +353,9 @@ class DiskEngine:
         self,
         distribution: distributions.TaskDistribution,
         models: Mapping[str, members.Model],  # models whose moments are computed, if requested
-        options: RankOptions,
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution, and compute moments if they are requested."
+        options = self.options
         drawn_rows, moments = _draw_or_load(models, distribution, options)
         if distribution.kind != "factor":  # a factor is not truncated
             rank = int(drawn_rows.rank)
@@ -398,13 +385,12 @@ class DiskEngine:
         models: Mapping[str, members.Model],
         tasks: Tensor,  # shape (n_tasks, n)
         mask: Tensor,  # shape (n,), True for training examples
-        options: RankOptions,
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
         labels: GivenLabels | None = None,  # scored in the same pass if all examples are labelled
     ) -> members.Outcomes:  # name -> TaskScores
         "Compute skills, probe accuracies and label statistics in one pass over each model's rows."
-        classes = None
+        options, classes = self.options, None
         if labels is not None and _is_fully_labelled(labels):
             classes = _known_classes(labels.classes)
         given = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
@@ -426,46 +412,33 @@ class DiskEngine:
             score = partial(_score_in_worker, job=job)
             return members.attempt_each(score, rows, options, "models")
 
-    def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
-        "Factor (n, r) of a component, its largest eigenvalue, and the share of the trace cut."
-        return _factor_of(_cut_components([component], self.options))
-
-    def columns(
-        self,
-        models: Mapping[str, members.Model],
-        scores: Mapping[str, distributions.TaskScores],  # on sampled tasks
-        labels: GivenLabels | None,
-        metrics: Mapping[str, Callable] | list | tuple | None = None,  # refused for rows on disk
-    ) -> distributions.Columns:
-        "Compute label statistics from the pass over all rows, or from the labelled rows alone."
-        if labels is None:
-            return distributions.Columns({}, {}, [])
-        if _is_fully_labelled(labels):
-            each = []
-            for name in models:
-                column = scores[name].columns
-                assert column is not None, name  # scored in the same pass as the tasks
-                each.append(column)
-            table = torch.stack(each)
-            table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
-            values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
-            why = "targets must not be an exact linear function of the features"
-            undefined = [
-                name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
-            ]
-            failures = {f"logme of {name}": why for name in undefined}
-            return distributions.Columns(values, failures, [_LEFT_OUT])
-        points = (labels.classes >= 0).nonzero()[:, 0]
-        if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
-            return distributions.Columns({}, {}, [])
-        accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
-        groups = self.options.groups
-        if groups is not None:
-            accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
-        rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
-        uncached = memory.MemoryEngine(self.options.changed(cache=False))
-        of_some = uncached.metrics_of(rows, {registry.LABEL_ACCURACY: accuracy})
-        return distributions.Columns(of_some.results, of_some.failures, [])
-
 
 Engine = memory.MemoryEngine | DiskEngine
+
+# %% ../../nbs/rank/10_disk.ipynb #ac277bbe
+def _columns_of_scores(scores: Mapping[str, distributions.TaskScores]) -> distributions.Columns:
+    "Collect the label statistics of models that were scored on disk with all labels."
+    table = torch.stack([one.columns for one in scores.values() if one.columns is not None])
+    table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
+    values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
+    why = "targets must not be an exact linear function of the features"
+    undefined = zip(scores, values["logme"].isnan().tolist(), strict=True)
+    failures = {f"logme of {name}": why for name, is_undefined in undefined if is_undefined}
+    return distributions.Columns(values, failures, [_LEFT_OUT])
+
+
+def metric_columns(
+    models: Mapping[str, members.Model],
+    scores: Mapping[str, distributions.TaskScores],  # on sampled tasks
+    labels: GivenLabels | None,
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+    options: RankOptions,
+) -> distributions.Columns:
+    "Compute or collect the requested metrics of the models and, given labels, published ones."
+    features = next(iter(models.values())).features
+    if labels is not None and isinstance(features, row_blocks.RowMatrix):
+        if _is_fully_labelled(labels):
+            return _columns_of_scores({name: scores[name] for name in models})
+        if int((labels.classes >= 0).sum()) > _PAIRED:  # too many rows to read one by one
+            labels = None
+    return memory.feature_metrics(models, labels, metrics, options)

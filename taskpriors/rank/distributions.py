@@ -25,8 +25,8 @@ from ..blocks import evenly
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
 from ..prior import consensus as skills
-from ..prior import edges, prefix
-from ..prior.calibration import task_temperature
+from ..prior import cut_prior, edges, prefix
+from ..prior.calibration import critical_temperature, task_temperature
 from ..prior.consensus import Consensus, consensus_prior, copy_similarity, mutual_skill
 from ..prior.heldout import constant_errors
 from ..prior.left_out_groups import cross_skill_without_groups
@@ -59,6 +59,23 @@ class Component(NamedTuple):
         if len(self.kernels) == 1:
             return self.kernels[0]
         return product_factor([(Z, len(self.kernels)) for Z in self.kernels])
+
+    def leading_factor(
+        self,
+        options: RankOptions,
+        weights: Sequence | None = None,  # weight of each kernel on disk; None: equal weights
+    ) -> tuple[Tensor, float, float]:
+        """Factor (n, r) of the mean kernel, its largest eigenvalue, and the share of the trace cut.
+
+        Kernels of features on disk are truncated to their leading directions; factors are not.
+        """
+        if isinstance(self.kernels[0], Tensor):
+            Z = self.factor.to(options.device)
+            return Z, critical_temperature(Z, 2), 0.0
+        kernels = dict(zip(self.names, self.kernels, strict=True))
+        rank, seed = options.compute.rank, options.seed
+        cut = cut_prior.cut_prior(kernels, rank, weights=weights, seed=seed)
+        return cut.factor, cut.eigenvalues[0].item(), cut.trace_cut
 
     @property
     def is_negligible(self) -> bool:
@@ -410,7 +427,7 @@ class DrawnTasks(NamedTuple):
 
 def draw_tasks(
     components: Sequence[Component],
-    kernel_of: Callable,  # Component -> factor (n, r), largest eigenvalue, share of the trace cut
+    factor_of: Callable,  # Component -> factor (n, r), largest eigenvalue, share of the trace cut
     options: RankOptions,
     n: int,  # examples
     *,
@@ -432,7 +449,7 @@ def draw_tasks(
     for number, component in enumerate(components):
         if not dealt[0].counts[number].any():
             continue
-        Z, largest, cut = kernel_of(component)
+        Z, largest, cut = factor_of(component)
         T = options.tasks.temperature
         if temperatures is not None:
             T = temperatures[number]

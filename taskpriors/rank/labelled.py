@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/rank/11_labelled.ipynb #c935cdd5
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -85,9 +86,10 @@ def _draw_agreeing(
     options, q = engine.options, max(2, int(classes.max()) + 1)
     components, alike = _components_to_weight(models, distribution)
     points = _evidence_points(classes, options)
+    factor_of = partial(distributions.Component.leading_factor, options=options)
     rows, tops = [], []
     for component in components:
-        Z, top, _ = engine.kernel(component)
+        Z, top, _ = factor_of(component)
         rows.append(Z[points.to(Z.device)])
         tops.append(top)
     likely = posterior.label_evidence(
@@ -106,7 +108,7 @@ def _draw_agreeing(
     n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
     drawn = distributions.draw_tasks(
         mixture,
-        engine.kernel,
+        factor_of,
         options.changed(n_classes=q, n_tasks=n_tasks),
         len(classes),
         classes=classes,
@@ -210,10 +212,11 @@ def skills_with_labels(
             sample, weights = _draw_agreeing(engine, models, distribution, classes)
             tasks = sample.skill_tasks
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
-    skills, failures = engine.score(models, tasks, mask, options)
+    engine = replace(engine, options=options)
+    skills, failures = engine.score(models, tasks, mask)
     others: Mapping[str, distributions.TaskScores] = {}
     if baselines.models and (sample is not None or classes is None):
-        others, broken = engine.score(baselines.models, tasks, mask, options)
+        others, broken = engine.score(baselines.models, tasks, mask)
         baselines = baselines._replace(
             models={name: baselines.models[name] for name in others},
             skills={name: baselines.skills[name] for name in others},

@@ -128,7 +128,8 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[s
     model, metric = job
 
     def compute() -> dict[str, Tensor]:
-        value = float(metric(model.features))
+        points = getattr(metric, "labelled_points", None)
+        value = float(metric(model.features if points is None else model.rows(points)))
         if math.isnan(value):
             remedy = "raise an error with the reason instead"
             checks.refuse("a metric must return a number", "NaN", remedy)
@@ -136,15 +137,12 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[s
 
     named = getattr(metric, "key", None)
     key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
-    cache, like = options.compute.cache if named else False, dict(value=members.blank())
+    cache = options.compute.cache if named and model.digest else False
+    like = dict(value=members.blank())
     return members.cached_tensors(key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #9810d56f
-def _on_labelled(features, metric, points) -> float:  # metric of some rows
-    return metric(features[points.to(features.device)])
-
-
-def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of all features
+def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of features
     "Define metrics on the labelled examples; for real targets, only LogME."
     if labels.targets is not None:
         rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
@@ -161,11 +159,10 @@ def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> func
     of_rows = store.digest_tensors(dict(points=points))
     functions: dict[str, Callable] = {}
     for name, metric in registry.metric_functions(classes, metrics).items():
-        if names is None and name != registry.LABEL_ACCURACY:
-            continue
-        function = partial(_on_labelled, metric=metric, points=points)
-        function.key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
-        functions[name] = function
+        if names is not None or name == registry.LABEL_ACCURACY:
+            metric.key = dict(metric.key, points=of_rows)
+            metric.labelled_points = points
+            functions[name] = metric
     return functions
 
 
@@ -185,16 +182,53 @@ def _metrics_with_labels(
     metrics = members.with_plain_names((metrics or {}).items(), "metrics")
     return metrics if labels is None else metrics | _label_functions(labels)
 
+# %% ../../nbs/rank/09_memory.ipynb #6dfe2f70
+def _grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
+    "Compute the leave-one-group-out accuracy of labelled examples."
+    basis = ridge.decompose(checks.check_features(features))
+    return left_out_groups.hits_without_groups(basis, classes, groups).mean().item()
+
+
+def _values_of(
+    models: Mapping[str, members.Model], metrics: Mapping[str, Callable], options: RankOptions
+) -> members.Outcomes:
+    "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
+    jobs = {
+        (statistic, name): (model, metric)
+        for name, model in models.items()
+        for statistic, metric in metrics.items()
+    }
+    results, failures = members.attempt_each(partial(_metric, options=options), jobs)
+    missing = dict(value=members.to_float64(math.nan))
+
+    def values_of(statistic) -> Tensor:
+        return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
+
+    reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
+    return members.Outcomes({statistic: values_of(statistic) for statistic in metrics}, reasons)
+
+
+def feature_metrics(
+    models: Mapping[str, members.Model],
+    labels: GivenLabels | None,
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+    options: RankOptions,
+) -> distributions.Columns:
+    "Compute the requested metrics of the models' features and, given labels, published ones."
+    metrics, groups = _metrics_with_labels(metrics, labels), options.groups
+    if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
+        points = (labels.classes >= 0).nonzero()[:, 0]
+        accuracy = partial(_grouped_accuracy, labels.classes[points], groups[points])
+        accuracy.labelled_points = points  # type: ignore[attr-defined]
+        metrics[registry.LABEL_ACCURACY] = accuracy
+    values, failures = _values_of(models, metrics, options)
+    combined = {}
+    if registered := {name: values[name] for name, f in metrics.items() if hasattr(f, "key")}:
+        combined = registry.combine_over_models(registered, oriented=True)
+    notes = [registry.combination_note(name) for name in combined]
+    return distributions.Columns(values | combined, failures, notes)
+
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
-def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
-    "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
-    points = (classes >= 0).nonzero()[:, 0]
-    rows = features[points.to(features.device)]
-    basis = ridge.decompose(checks.check_features(rows))
-    hits = left_out_groups.hits_without_groups(basis, classes[points], groups[points])
-    return hits.mean().item()
-
-
 @dataclass(frozen=True, eq=False)
 class MemoryEngine:
     "The engine of a ranking whose features are in memory."
@@ -212,11 +246,11 @@ class MemoryEngine:
         self,
         distribution: distributions.TaskDistribution,
         models: Mapping[str, members.Model],  # models whose moments are computed, if requested
-        options: RankOptions,
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution, and compute moments if they are requested."
-        n = len(distribution.components[0].factor)
-        drawn = distributions.draw_tasks(distribution.components, self.kernel, options, n)
+        options, n = self.options, len(distribution.components[0].factor)
+        factor_of = partial(distributions.Component.leading_factor, options=options)
+        drawn = distributions.draw_tasks(distribution.components, factor_of, options, n)
         labels, *probes = drawn.tasks.long()
         probed = probes[0] if probes else None
         temperature, q = drawn.task_temperature.item(), options.tasks.n_classes
@@ -243,10 +277,9 @@ class MemoryEngine:
         models: Mapping[str, members.Model],
         tasks: Tensor,  # shape (n_tasks, n); floats are real targets
         mask: Tensor,  # shape (n,), True for training examples
-        options: RankOptions,
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
-        labels: GivenLabels | None = None,  # not used, see `columns`
+        labels: GivenLabels | None = None,  # not used, see `metric_columns`
     ) -> members.Outcomes:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
         given = dict(tasks=tasks)
@@ -258,48 +291,6 @@ class MemoryEngine:
             probed=probed,
             mask=mask,
             digest=store.digest_tensors(given),
-            options=options.for_worker(),
+            options=self.options.for_worker(),
         )
-        return members.attempt_each(score, models, options, "models")
-
-    def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
-        "Factor (n, r) of a component, its largest eigenvalue, and zero, as nothing is cut."
-        Z = component.factor.to(self.options.device)
-        return Z, calibration.critical_temperature(Z, 2), 0.0
-
-    def metrics_of(
-        self, models: Mapping[str, members.Model], metrics: Mapping[str, Callable]
-    ) -> members.Outcomes:
-        "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
-        jobs = {
-            (statistic, name): (model, metric)
-            for name, model in models.items()
-            for statistic, metric in metrics.items()
-        }
-        results, failures = members.attempt_each(partial(_metric, options=self.options), jobs)
-        missing = dict(value=members.to_float64(math.nan))
-
-        def values_of(statistic) -> Tensor:
-            return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
-
-        reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-        return members.Outcomes({statistic: values_of(statistic) for statistic in metrics}, reasons)
-
-    def columns(
-        self,
-        models: Mapping[str, members.Model],
-        scores: Mapping[str, distributions.TaskScores],  # not used
-        labels: GivenLabels | None,
-        metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
-    ) -> distributions.Columns:
-        "Compute the requested statistics of the models and, given labels, published metrics."
-        metrics = _metrics_with_labels(metrics, labels)
-        groups = self.options.groups
-        if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
-            metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
-        values, failures = self.metrics_of(models, metrics)
-        combined = {}
-        if registered := {name: values[name] for name, f in metrics.items() if hasattr(f, "key")}:
-            combined = registry.combine_over_models(registered, oriented=True)
-        notes = [registry.combination_note(name) for name in combined]
-        return distributions.Columns(values | combined, failures, notes)
+        return members.attempt_each(score, models, self.options, "models")

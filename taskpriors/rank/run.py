@@ -297,18 +297,16 @@ def _compute_results(
         reference_models=embedded.reference_models,
         kernel=_prior_kernel(engine, task.prior, len(mask)),
     )
-    task_sample = engine.draw(distribution, embedded.models, options)
+    task_sample = engine.draw(distribution, embedded.models)
     options.advance_bar(n_drawn)
     tasks, probed = task_sample.skill_tasks, task_sample.probe_tasks
-    scores, failed = engine.score(
-        embedded.models, tasks, mask, options, probed=probed, labels=labels
-    )
+    scores, failed = engine.score(embedded.models, tasks, mask, probed=probed, labels=labels)
     models = {name: embedded.models[name] for name in scores}
     failures = embedded.failures | failed
     members.refuse_unless_any(models, failures)
     of_baselines = distributions.ScoredBaselines({}, {}, {})
     if embedded.baselines:
-        skills, unscored = engine.score(embedded.baselines, tasks, mask, options)
+        skills, unscored = engine.score(embedded.baselines, tasks, mask)
         scored = {name: embedded.baselines[name] for name in skills}
         of_baselines = distributions.ScoredBaselines(scored, skills, unscored)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
@@ -321,7 +319,7 @@ def _compute_results(
         models = {name: model for name, model in models.items() if name in of_labels.skills}
         failures = failures | of_labels.failures
         members.refuse_unless_any(models, failures)
-    columns = engine.columns(models, scores, labels, task.metrics)
+    columns = disk.metric_columns(models, scores, labels, task.metrics, options)
     if (moments := task_sample.moments) is not None:
         rows = [name in models for name in embedded.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
