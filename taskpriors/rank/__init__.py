@@ -3,7 +3,7 @@
 models       `rank_models`, the entry point, and the cost of a ranking
 task         the arguments of a ranking, read and checked once
 run          the steps in order: gather models, draw tasks, compute scores, assemble the ranking
-members      features of the models, and their cache
+model_features  features of the models, their cache, and the failures of models
 reference_set  models that help to define the tasks and are not ranked
 distributions  task distributions, their components and weights; tasks and scores
 memory       the engine for features in memory: skills and probes; `disk` for rows in files

@@ -30,7 +30,8 @@ from ..prior import calibration, cut_prior, ridge_on_disk
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import evaluated_rows
 from ..prior.moments import TraceMoments, trace_moments
-from . import distributions, members, memory
+from . import distributions, memory, model_features
+from .model_features import Model, Outcomes, to_float64
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
 from ..transfer import evidence, registry
@@ -130,19 +131,19 @@ def _score_rows(rows, job) -> distributions.TaskScores:  # cached or computed
             eps = torch.finfo(rows.dtype).eps
             logme = sums.logme(eps)
             h_score = sums.h_score(known.fourth, eps)
-            columns = members.to_float64([logme, h_score, known.error.skill, known.accuracy])
+            columns = to_float64([logme, h_score, known.error.skill, known.accuracy])
         return distributions.TaskScores(
-            skill=members.to_float64(error.skill),
+            skill=to_float64(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             tasks=error.task_ratios,
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
             accuracy=None if probes is None else probes.mean(1),
             right=None if probes is None else probes.mean(0),
             columns=columns,
-            seconds=members.to_float64(time.perf_counter() - start),
+            seconds=to_float64(time.perf_counter() - start),
         )
 
-    blank = members.blank
+    blank = model_features.blank
     right = min(job.n_evaluated, int((~job.mask).sum()))
     of_sample = len(index) if of_evaluated is None else int(of_evaluated.max()) + 1
     like = distributions.TaskScores(
@@ -158,7 +159,7 @@ def _score_rows(rows, job) -> distributions.TaskScores:  # cached or computed
         key |= dict(definitions=registry.DEFINITIONS, columns=_LABEL_COLUMNS)
         like = like._replace(columns=blank(len(_LABEL_COLUMNS)))
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
-    scores = members.load_or_compute(key, compute, like, job.cache if file else False)
+    scores = model_features.load_or_compute(key, compute, like, job.cache if file else False)
     rows.check_unchanged()
     return scores
 
@@ -170,7 +171,7 @@ def _score_in_worker(rows, job) -> distributions.TaskScores:  # frees memory
         _release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
-def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.Model:
+def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> Model:
     "Form a model whose features stay on disk, and compute the mean and scale of its kernel."
     kind, seed, d = options.tasks.kernel, options.seed, rows.shape[1]
     width = min(options.compute.rank + cut_prior.OVERSAMPLING, *rows.shape)
@@ -178,16 +179,16 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.
     def compute() -> dict[str, Tensor]:
         kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
         assert kernel.range is not None
-        scale, trace = members.to_float64(kernel.scale), members.to_float64(kernel.trace)
+        scale, trace = to_float64(kernel.scale), to_float64(kernel.trace)
         basis = kernel.range.double().cpu()
         return dict(mean=kernel.mean.double(), scale=scale, trace=trace, range=basis)
 
     file = _file_key(rows)
     key = dict(what="kernel of rows", file=file, kind=kind, width=width, seed=seed)
-    blank = members.blank
+    blank = model_features.blank
     like = dict(mean=blank(d), scale=blank(), trace=blank(), range=blank(d, width))
     cache = options.compute.cache if file else False
-    numbers = members.cached_tensors(key, compute, like, cache)
+    numbers = model_features.cached_tensors(key, compute, like, cache)
     rows.check_unchanged()
     kernel = cut_prior.RowKernel(
         rows=rows,
@@ -197,7 +198,7 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.
         trace=numbers["trace"].item(),
         range=numbers["range"].to(rows.device),
     )
-    return members.Model(
+    return Model(
         features=rows,
         factor=kernel,
         seconds=0.0,
@@ -207,9 +208,7 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def open_features(
-    models: Mapping[str, Any], options: RankOptions
-) -> members.Outcomes:  # name -> RowMatrix
+def open_features(models: Mapping[str, Any], options: RankOptions) -> Outcomes:  # name -> RowMatrix
     "Open the features of all models; a missing or truncated file affects only its own model."
     opened, failures = {}, {}
     device = options.compute.device
@@ -218,8 +217,8 @@ def open_features(
             opened[name] = row_blocks.open_rows(source, name=name, device=device)
         except OSError as e:
             failures[name] = " ".join(str(e).split())
-    members.refuse_unless_any(opened, failures)
-    return members.Outcomes(row_blocks.open_models(opened), failures)
+    model_features.refuse_unless_any(opened, failures)
+    return Outcomes(row_blocks.open_models(opened), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
 def _mean_factor(
@@ -273,7 +272,7 @@ def _draw_or_load(models, distribution, options) -> tuple:
     prior = functools.cache(partial(_mean_factor, distribution.components, options))
     n = len(next(iter(rows.values())))
     labels = torch.empty(1 + options.accuracy, tasks.n_tasks, n, dtype=torch.uint8, device="meta")
-    like = distributions.DrawnTasks(labels, *[members.blank()] * 4)
+    like = distributions.DrawnTasks(labels, *[model_features.blank()] * 4)
 
     def factor_of(component) -> tuple[Tensor, float, float]:
         is_single = len(distribution.components) == 1
@@ -283,10 +282,10 @@ def _draw_or_load(models, distribution, options) -> tuple:
         return distributions.draw_tasks(distribution.components, factor_of, options, n)
 
     of_tasks = dict(key, what="tasks of components on disk, and their cuts")
-    drawn = members.load_or_compute(of_tasks, draw, like, folder)
+    drawn = model_features.load_or_compute(of_tasks, draw, like, folder)
     if not options.moments:
         return drawn, None
-    moments = members.load_or_compute(
+    moments = model_features.load_or_compute(
         dict(key, what="moments on disk"),
         lambda: _sample_moments(models, prior()[0], options),
         distributions.Moments.blank(len(models)),
@@ -336,23 +335,23 @@ class DiskEngine:
 
     options: RankOptions
 
-    def embed(self, named: Mapping[str, Any]) -> members.Outcomes:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> Outcomes:  # name -> Model
         "Open the rows of all models, and collect failures; a `Model` is converted to rows."
         if not named:
-            return members.Outcomes({}, {})
+            return Outcomes({}, {})
         features = {
-            name: given.features if isinstance(given, members.Model) else given
+            name: given.features if isinstance(given, Model) else given
             for name, given in named.items()
         }
         rows, failures = open_features(features, self.options)
         model_of = partial(_model_of_rows, options=self.options.for_worker())
-        models, broken = members.attempt_each(model_of, rows, self.options, "kernels")
-        return members.Outcomes(models, failures | broken)
+        models, broken = model_features.attempt_each(model_of, rows, self.options, "kernels")
+        return Outcomes(models, failures | broken)
 
     def draw(
         self,
         distribution: distributions.TaskDistribution,
-        models: Mapping[str, members.Model],  # models whose moments are computed, if requested
+        models: Mapping[str, Model],  # models whose moments are computed, if requested
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution, and compute moments if they are requested."
         options = self.options
@@ -382,13 +381,13 @@ class DiskEngine:
 
     def score(
         self,
-        models: Mapping[str, members.Model],
+        models: Mapping[str, Model],
         tasks: Tensor,  # shape (n_tasks, n)
         mask: Tensor,  # shape (n,), True for training examples
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
         labels: GivenLabels | None = None,  # scored in the same pass if all examples are labelled
-    ) -> members.Outcomes:  # name -> TaskScores
+    ) -> Outcomes:  # name -> TaskScores
         "Compute skills, probe accuracies and label statistics in one pass over each model's rows."
         options, classes = self.options, None
         if labels is not None and _is_fully_labelled(labels):
@@ -410,7 +409,7 @@ class DiskEngine:
                 cache=options.compute.cache,
             )
             score = partial(_score_in_worker, job=job)
-            return members.attempt_each(score, rows, options, "models")
+            return model_features.attempt_each(score, rows, options, "models")
 
 
 Engine = memory.MemoryEngine | DiskEngine
@@ -428,7 +427,7 @@ def _columns_of_scores(scores: Mapping[str, distributions.TaskScores]) -> distri
 
 
 def metric_columns(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     scores: Mapping[str, distributions.TaskScores],  # on sampled tasks
     labels: GivenLabels | None,
     metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models

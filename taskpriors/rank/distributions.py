@@ -32,12 +32,13 @@ from ..prior.heldout import constant_errors
 from ..prior.left_out_groups import cross_skill_without_groups
 from ..prior.moments import TraceMoments
 from ..prior.prefix import pair_scale
-from . import members
+from . import model_features
 from taskpriors.rank.forecast import (
     PointEvidence,
     ScoreEvidence,
     point_evidence,
 )
+from .model_features import Model, to_float64
 from .options import RankOptions
 from ..report.words import plain_text, shortened
 from ..ridge_tasks import MOST_LOST
@@ -121,7 +122,7 @@ class TaskDistribution:
                 yield Z[points.to(Z.device)], component.weight
                 continue
             for kernel in component.kernels:
-                if not members.attempt(kernel.rows.check_unchanged)[1]:
+                if not model_features.attempt(kernel.rows.check_unchanged)[1]:
                     share = component.weight / len(component.kernels)
                     yield kernel.factor(kernel.rows.take(points)), share
 
@@ -236,10 +237,10 @@ def _cross_skill(
 
 
 def _consensus_of(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     options: RankOptions,
     *,
-    reference_models: Mapping[str, members.Model] = MappingProxyType({}),
+    reference_models: Mapping[str, Model] = MappingProxyType({}),
 ) -> tuple[Consensus | None, _CrossSkills | None]:
     "Compute the consensus of models and reference models, and their cross skills, on a sample."
     candidates = {**models, **reference_models}
@@ -266,9 +267,9 @@ def _consensus_of(
     )
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    like = _CrossSkills(*[members.blank(len(candidates), len(candidates))] * 2)
+    like = _CrossSkills(*[model_features.blank(len(candidates), len(candidates))] * 2)
     cache = options.compute.cache if all(digests) else False
-    S, alike = members.load_or_compute(key, compute, like, cache)
+    S, alike = model_features.load_or_compute(key, compute, like, cache)
     S = _without_unrelated(S, len(models), len(index))
     cross_skills = _CrossSkills(S, alike)
     references = range(len(models), len(candidates))
@@ -294,10 +295,10 @@ def _describe_consensus(components: Consensus, names: Sequence, n_models: int) -
 # %% ../../nbs/rank/07_distributions.ipynb #629f0f81
 def distribution_of(
     choice: PriorChoice,
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     options: RankOptions,
     *,
-    reference_models: Mapping[str, members.Model] = MappingProxyType({}),
+    reference_models: Mapping[str, Model] = MappingProxyType({}),
     kernel: Any
     | None = None,  # kernel of a prior that is not a ranked model: a factor (n, r), or a RowKernel
 ) -> TaskDistribution:
@@ -464,7 +465,7 @@ def draw_tasks(
             out[of_seed.components == number] = tasks.cpu()
         if options.bar is not None and classes is None:
             options.bar.update(len(seeds))
-    return DrawnTasks(labels, *map(members.to_float64, (temperature, top, rank, trace_cut)))
+    return DrawnTasks(labels, *map(to_float64, (temperature, top, rank, trace_cut)))
 
 # %% ../../nbs/rank/07_distributions.ipynb #cdba3d1b
 class TaskScores(NamedTuple):
@@ -496,16 +497,16 @@ class Moments(NamedTuple):
         return cls(
             mean=trace.mean.cpu(),
             variance=trace.variance.cpu(),
-            least=members.to_float64(least),
-            temperature=members.to_float64(temperature),
-            scale=members.to_float64(trace.kernel_scale),
-            seconds=members.to_float64(seconds),
+            least=to_float64(least),
+            temperature=to_float64(temperature),
+            scale=to_float64(trace.kernel_scale),
+            seconds=to_float64(seconds),
         )
 
     @classmethod
     def blank(cls, n_models: int) -> "Moments":
         "Return the shapes of the moments, for the cache."
-        return cls(*[members.blank(n_models)] * 2, *[members.blank()] * 4)
+        return cls(*[model_features.blank(n_models)] * 2, *[model_features.blank()] * 4)
 
     def edge_reason(self, n: int) -> str:
         "Reason why no labels of n examples can have these edge probabilities, or ''."
@@ -566,7 +567,7 @@ class LabelledSkills(NamedTuple):
 class ScoredBaselines(NamedTuple):
     "Baselines that are compared with the models, and their results."
 
-    models: dict[str, members.Model]
+    models: dict[str, Model]
     skills: dict[str, TaskScores]  # scores on the sampled tasks
     failures: dict[str, str]  # name -> reason why a baseline is left out
     on_targets: Mapping[str, TaskScores] = MappingProxyType({})  # scores on real targets, if known

@@ -18,15 +18,16 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..pairs import numbered
 from ..prior import posterior
-from . import distributions, members
+from . import distributions
 from .disk import Engine
 from .distributions import LabelledSkills, ScoredBaselines, TaskSample
 from .forecast import scores_of
+from .model_features import Model, to_float64
 from .options import RankOptions
 
 # %% ../../nbs/rank/11_labelled.ipynb #13c4439f
 def _components_to_weight(
-    models: Mapping[str, members.Model], distribution: distributions.TaskDistribution
+    models: Mapping[str, Model], distribution: distributions.TaskDistribution
 ) -> tuple[list[distributions.Component], Tensor | None]:
     """List the components to reweight: all members of a consensus, or a single component.
 
@@ -74,7 +75,7 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
 
 def _draw_agreeing(
     engine: Engine,
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     distribution: distributions.TaskDistribution,
     classes: Tensor,  # number of each example's class, shape (n,); -1 where unknown
 ) -> tuple[TaskSample, dict[str, float]]:
@@ -95,7 +96,7 @@ def _draw_agreeing(
     likely = posterior.label_evidence(
         rows, classes[points], n_classes=q, top_eigenvalues=tops, seed=options.seed
     )
-    prior_weights = members.to_float64([component.weight for component in components])
+    prior_weights = to_float64([component.weight for component in components])
     weights = posterior.posterior_weights(prior_weights, likely, similarity=alike)[0].tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
@@ -127,7 +128,7 @@ _MIN_LABELS = 4  # smallest number of labels for a leave-one-out skill
 
 
 def _direct_skill(
-    models: Mapping[str, members.Model], labels: Tensor, groups: Tensor | None = None
+    models: Mapping[str, Model], labels: Tensor, groups: Tensor | None = None
 ) -> posterior.LabelledSkill | None:
     """Compute the skill of each model on the known labels alone.
 
@@ -146,7 +147,7 @@ _MAX_SHUFFLED_LABELS = 300  # largest number of labels for the permutation test
 
 
 def _signal_p_value(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     labels: Tensor,
     direct: posterior.LabelledSkill,
     groups: Tensor | None = None,
@@ -189,7 +190,7 @@ _NO_BASELINES = ScoredBaselines({}, {}, {})
 
 def skills_with_labels(
     engine: Engine,
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     distribution: distributions.TaskDistribution,
     labels: Tensor,
     mask: Tensor,

@@ -26,7 +26,8 @@ from ..prior import calibration, edges, left_out_groups, regression
 from ..prior.heldout import error_on_basis
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
-from . import distributions, members
+from . import distributions, model_features
+from .model_features import Inputs, Model, Outcomes, to_float64
 from .options import RankOptions
 from ..transfer import registry
 from ..transfer.evidence import logme
@@ -36,7 +37,7 @@ ALL_PAIRS = 100_000  # largest number of examples for which moments use all pair
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
 def _model_moments(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     K: Tensor,  # factor of the prior's mean kernel, shape (n, r)
     options: RankOptions,
 ) -> distributions.Moments:
@@ -65,11 +66,11 @@ def _model_moments(
         device=str(prior.factor.device),
     )
     like = distributions.Moments.blank(len(models))
-    return members.load_or_compute(key, compute, like, options.compute.cache)
+    return model_features.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
 def _score(
-    model: members.Model,
+    model: Model,
     *,
     tasks: Tensor,  # shape (n_tasks, n)
     probed: Tensor | None,  # tasks for training probes; None: no probes
@@ -97,12 +98,12 @@ def _score(
             assert probes.point_accuracy is not None
             accuracy, right = probes.accuracy.cpu(), probes.point_accuracy.cpu()
         return distributions.TaskScores(
-            skill=members.to_float64(error.skill),
+            skill=to_float64(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
             accuracy=accuracy,
             right=right,
-            seconds=members.to_float64(time.perf_counter() - start),
+            seconds=to_float64(time.perf_counter() - start),
         )
 
     key = dict(
@@ -114,16 +115,16 @@ def _score(
     )
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = members.blank, tasks.shape
+    blank, (n_tasks, n) = model_features.blank, tasks.shape
     like = distributions.TaskScores(blank(), blank(n), blank(n_tasks), blank())
     if probed is not None:
         key["n_classes"] = options.tasks.n_classes
         right = blank(int((~mask).sum()))
         like = like._replace(accuracy=blank(len(probed)), right=right)
-    return members.load_or_compute(key, compute, like, options.compute.cache)
+    return model_features.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[str, Tensor]:
+def _metric(job: tuple[Model, Callable], options: RankOptions) -> dict[str, Tensor]:
     "Compute or load a statistic of a model, a function from features (n, d) to a number."
     model, metric = job
 
@@ -133,13 +134,13 @@ def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[s
         if math.isnan(value):
             remedy = "raise an error with the reason instead"
             checks.refuse("a metric must return a number", "NaN", remedy)
-        return dict(value=members.to_float64(value))
+        return dict(value=to_float64(value))
 
     named = getattr(metric, "key", None)
     key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
     cache = options.compute.cache if named and model.digest else False
-    like = dict(value=members.blank())
-    return members.cached_tensors(key, compute, like, cache)
+    like = dict(value=model_features.blank())
+    return model_features.cached_tensors(key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #9810d56f
 def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of features
@@ -179,7 +180,7 @@ def _metrics_with_labels(
         if labels is None:
             return registry.metric_functions(None, metrics)
         return _label_functions(labels, metrics)
-    metrics = members.with_plain_names((metrics or {}).items(), "metrics")
+    metrics = model_features.with_plain_names((metrics or {}).items(), "metrics")
     return metrics if labels is None else metrics | _label_functions(labels)
 
 # %% ../../nbs/rank/09_memory.ipynb #6dfe2f70
@@ -190,26 +191,26 @@ def _grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> floa
 
 
 def _values_of(
-    models: Mapping[str, members.Model], metrics: Mapping[str, Callable], options: RankOptions
-) -> members.Outcomes:
+    models: Mapping[str, Model], metrics: Mapping[str, Callable], options: RankOptions
+) -> Outcomes:
     "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
     jobs = {
         (statistic, name): (model, metric)
         for name, model in models.items()
         for statistic, metric in metrics.items()
     }
-    results, failures = members.attempt_each(partial(_metric, options=options), jobs)
-    missing = dict(value=members.to_float64(math.nan))
+    results, failures = model_features.attempt_each(partial(_metric, options=options), jobs)
+    missing = dict(value=to_float64(math.nan))
 
     def values_of(statistic) -> Tensor:
         return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
 
     reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-    return members.Outcomes({statistic: values_of(statistic) for statistic in metrics}, reasons)
+    return Outcomes({statistic: values_of(statistic) for statistic in metrics}, reasons)
 
 
 def feature_metrics(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     labels: GivenLabels | None,
     metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
     options: RankOptions,
@@ -234,18 +235,18 @@ class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
     options: RankOptions
-    source: members.Inputs | None = None  # inputs to embed; None if all models are features
+    source: Inputs | None = None  # inputs to embed; None if all models are features
 
-    def embed(self, named: Mapping[str, Any]) -> members.Outcomes:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> Outcomes:  # name -> Model
         "Embed the inputs with all models, and collect failures; a `Model` is returned unchanged."
-        if all(isinstance(given, members.Model) for given in named.values()):
-            return members.Outcomes({**named}, {})
-        return members.gather_models(named, self.source, self.options)
+        if all(isinstance(given, Model) for given in named.values()):
+            return Outcomes({**named}, {})
+        return model_features.gather_models(named, self.source, self.options)
 
     def draw(
         self,
         distribution: distributions.TaskDistribution,
-        models: Mapping[str, members.Model],  # models whose moments are computed, if requested
+        models: Mapping[str, Model],  # models whose moments are computed, if requested
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution, and compute moments if they are requested."
         options, n = self.options, len(distribution.components[0].factor)
@@ -274,13 +275,13 @@ class MemoryEngine:
 
     def score(
         self,
-        models: Mapping[str, members.Model],
+        models: Mapping[str, Model],
         tasks: Tensor,  # shape (n_tasks, n); floats are real targets
         mask: Tensor,  # shape (n,), True for training examples
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
         labels: GivenLabels | None = None,  # not used, see `metric_columns`
-    ) -> members.Outcomes:  # name -> TaskScores
+    ) -> Outcomes:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
         given = dict(tasks=tasks)
         if probed is not None:
@@ -293,4 +294,4 @@ class MemoryEngine:
             digest=store.digest_tensors(given),
             options=self.options.for_worker(),
         )
-        return members.attempt_each(score, models, self.options, "models")
+        return model_features.attempt_each(score, models, self.options, "models")

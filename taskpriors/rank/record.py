@@ -21,8 +21,9 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 import taskpriors.store as store
 from ..checks import DataFrame
-from . import members
+from . import model_features
 from .forecast import ForecastEvidence
+from .model_features import Inputs
 from ..report import page, words
 from ..report import table as tables
 from ..report.plots import plot_png
@@ -50,14 +51,12 @@ def _preview_image(images, i) -> str:  # data URI of an image, or a text
     return picture_address(item, 72, "jpeg", quality=80)
 
 
-def preview_tasks(
-    labels: Tensor, mask: Tensor, images: members.Inputs | Sequence
-) -> dict[str, Any]:
+def preview_tasks(labels: Tensor, mask: Tensor, images: Inputs | Sequence) -> dict[str, Any]:
     "Describe a few tasks and held-out examples, with previews, as a JSON object."
     tasks = blocks.evenly(len(labels), _DRAWN).tolist()
     held_out = (~mask.cpu()).nonzero().flatten()
     points = held_out[blocks.evenly(len(held_out), _SHOWN)]
-    shown = [members.attempt(_preview_image, images, i)[0] for i in points.tolist()]
+    shown = [model_features.attempt(_preview_image, images, i)[0] for i in points.tolist()]
     classes = labels[tasks][:, points].tolist()
     return dict(tasks=tasks, points=points.tolist(), classes=classes, shown=shown)
 
