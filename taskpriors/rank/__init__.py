@@ -10,5 +10,5 @@ memory       the engine for features in memory: skills and probes; `disk` for ro
 labelled     skills given known labels, and the examples to label next
 errors       standard errors of skills over examples and tasks
 forecast     the forecast for the user's task, from examples, labels, pairs and past results
-ranking      the results and their verdict; `record` saves them
+ranking      the results and their verdict; `outputs` saves them
 """

@@ -370,7 +370,7 @@ class DiskEngine:
             skill_tasks=drawn_rows.tasks[0],
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
             moments=moments,
-            record=dict(
+            settings=dict(
                 task_temperature=T,
                 task_gain=drawn_rows.top.item() / (options.tasks.n_classes * T),
                 rank=int(drawn_rows.rank),

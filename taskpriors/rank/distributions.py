@@ -521,7 +521,7 @@ class TaskSample:
     skill_tasks: Tensor  # shape (n_tasks, n)
     probe_tasks: Tensor | None = None  # further tasks, shape (n_tasks, n); None: no probes
     moments: Moments | None = None  # moments for the ranked models; None if not requested
-    record: Mapping[str, float] = field(default_factory=dict)  # settings, as JSON
+    settings: Mapping[str, float] = field(default_factory=dict)  # statistics of tasks, as JSON
 
     def relative_errors(self, skills: Mapping[str, TaskScores]) -> Tensor:  # (n_models, n_tasks)
         "Compute the errors on each task, relative to the error of a constant on the same task."

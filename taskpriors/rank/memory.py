@@ -264,7 +264,7 @@ class MemoryEngine:
             skill_tasks=labels,
             probe_tasks=probed,
             moments=moments,
-            record=dict(
+            settings=dict(
                 task_temperature=temperature,
                 task_gain=drawn.top.item() / (q * temperature),
                 distinct_tasks=diversity.n_distinct,

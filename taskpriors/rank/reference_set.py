@@ -278,7 +278,7 @@ _FEW = 8  # largest number of models for which missing reference models are note
 
 
 @cache
-def _reliability_record() -> dict[str, Any]:
+def _reliability_results() -> dict[str, Any]:
     "Read the results of the study of reference models, by number of ranked models."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
@@ -318,7 +318,7 @@ class ReferenceSet:
         "Note on the regret of small candidate sets without reference models, or ''."
         if self.reference_models or not self.remedy or not 2 <= n_models <= _FEW:
             return ""
-        few = _reliability_record()["few"]
+        few = _reliability_results()["few"]
         return (
             "Few models define tasks poorly: on real labels, the top-ranked of two to five models "
             f"had a mean regret of {few['alone']:.1f} accuracy points, and of "

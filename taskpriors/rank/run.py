@@ -31,7 +31,7 @@ from taskpriors.rank import (
     labelled,
     memory,
     model_features,
-    record,
+    outputs,
     reference_set,
     retrieval,
 )
@@ -365,7 +365,7 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
     return consensus.candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
 
 # %% ../../nbs/rank/12_run.ipynb #47f32b8f
-def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any]:
+def _label_settings(labels: row_labels.GivenLabels, source: str) -> dict[str, Any]:
     "Describe the labels as a JSON object: numbers of classes and labels, and their source."
     classes = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
@@ -409,7 +409,7 @@ def _settings_of(
         **task_options,
         seed=options.seed,
         scoring=options.scoring,
-        **task_sample.record,
+        **task_sample.settings,
         n_train=int(mask.sum()),
         device=str(options.device),
         dtype=next(iter(models.values())).dtype,
@@ -433,7 +433,7 @@ def _settings_of(
         regime = (moments.scale / moments.temperature).item()
         settings |= dict(temperature=moments.temperature.item(), edge_regime=regime)
     if task.labels is not None and (of_labels := results.labelled) is not None:
-        labels = _labels_record(task.labels, task.labels_from) | dict(components=of_labels.weights)
+        labels = _label_settings(task.labels, task.labels_from) | dict(components=of_labels.weights)
         scores = of_labels.scores or results.baselines.scores  # the latter for a single model
         if scores is not None:
             numbers = scores._asdict().items()
@@ -543,7 +543,9 @@ def _assemble(
         extra=extra,
         failures=results.failures,
         settings=settings,
-        drawn=None if task.inputs is None else record.preview_tasks(drawn_tasks, mask, task.inputs),
+        drawn=None
+        if task.inputs is None
+        else outputs.preview_tasks(drawn_tasks, mask, task.inputs),
         to_label=results.to_label,
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),

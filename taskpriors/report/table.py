@@ -234,7 +234,7 @@ def json_ready(x: Any) -> Any:
     return None if isinstance(x, float) and not math.isfinite(x) else x
 
 # %% ../../nbs/report/02_table.ipynb #6c744e50
-def table_record(frame: DataFrame) -> dict[str, Any]:
+def table_data(frame: DataFrame) -> dict[str, Any]:
     "Return the table of a ranking for a page: names, columns, formatted cells and values."
     rows = json_ready(frame)
     return dict(

@@ -26,8 +26,8 @@ from ..inputs.row_labels import INPUTS, check_inputs, inputs_digest
 from ..inputs.texts import TextsLike, TextSource, load_texts
 from ..rank.models import rank_models
 from ..rank.options import Compute
+from ..rank.outputs import picture_address
 from ..rank.ranking import Ranking
-from ..rank.record import picture_address
 from ..report.plots import drawn_png
 from ..report.words import counted, shortened
 from ..signatures import documented
