@@ -154,8 +154,8 @@ CALLS = {
         "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
         "labelled_skill": dict(features=[X, X2], labels=SOME),
     },
-    "prior.cut_prior": {
-        "cut_prior": dict(models=MODELS, rank=2),
+    "prior.low_rank_prior": {
+        "low_rank_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
     },
     "rank.reference_set": {

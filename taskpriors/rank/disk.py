@@ -26,7 +26,7 @@ import taskpriors.store as store
 import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
 from ..inputs.row_labels import GivenLabels
-from ..prior import calibration, cut_prior, ridge_on_disk
+from ..prior import calibration, low_rank_prior, ridge_on_disk
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import evaluated_rows
 from ..prior.moments import TraceMoments, trace_moments
@@ -174,10 +174,10 @@ def _score_in_worker(rows, job) -> distributions.TaskScores:  # frees memory
 def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> Model:
     "Form a model whose features stay on disk, and compute the mean and scale of its kernel."
     kind, seed, d = options.tasks.kernel, options.seed, rows.shape[1]
-    width = min(options.compute.rank + cut_prior.OVERSAMPLING, *rows.shape)
+    width = min(options.compute.rank + low_rank_prior.OVERSAMPLING, *rows.shape)
 
     def compute() -> dict[str, Tensor]:
-        kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
+        kernel = low_rank_prior.row_kernel(rows, kind, width=width, seed=seed)
         assert kernel.range is not None
         scale, trace = to_float64(kernel.scale), to_float64(kernel.trace)
         basis = kernel.range.double().cpu()
@@ -190,7 +190,7 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> Model:
     cache = options.compute.cache if file else False
     numbers = model_features.cached_tensors(key, compute, like, cache)
     rows.check_unchanged()
-    kernel = cut_prior.RowKernel(
+    kernel = low_rank_prior.RowKernel(
         rows=rows,
         kind=kind,
         mean=numbers["mean"].to(rows.dtype),

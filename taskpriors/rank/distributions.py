@@ -25,7 +25,7 @@ from ..blocks import evenly
 from ..inputs.zoo import zoo_names
 from ..kernels import kernel_factor, product_factor
 from ..prior import consensus as skills
-from ..prior import cut_prior, edges, prefix
+from ..prior import edges, low_rank_prior, prefix
 from ..prior.calibration import critical_temperature, task_temperature
 from ..prior.consensus import Consensus, consensus_prior, copy_similarity, mutual_skill
 from ..prior.heldout import constant_errors
@@ -75,7 +75,7 @@ class Component(NamedTuple):
             return Z, critical_temperature(Z, 2), 0.0
         kernels = dict(zip(self.names, self.kernels, strict=True))
         rank, seed = options.compute.rank, options.seed
-        cut = cut_prior.cut_prior(kernels, rank, weights=weights, seed=seed)
+        cut = low_rank_prior.low_rank_prior(kernels, rank, weights=weights, seed=seed)
         return cut.factor, cut.eigenvalues[0].item(), cut.trace_cut
 
     @property

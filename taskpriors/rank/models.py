@@ -39,7 +39,7 @@ from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource, text_encoder, word_means
 from ..pairs import SEARCHED_ROWS
-from ..prior.cut_prior import OVERSAMPLING
+from ..prior.low_rank_prior import OVERSAMPLING
 from . import model_features, reference_set
 from .model_features import Inputs, ModelsLike, to_float64
 from .options import TRAIN, Compute, RankOptions, Tasks, check_keywords
