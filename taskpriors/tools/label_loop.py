@@ -261,12 +261,12 @@ class _LabelLoop:
 
     @property
     def ranks_next(self) -> bool:
-        "Will the next label complete a batch or the list of examples?"
+        "Whether the next label completes a batch or the list of examples."
         return len(self.answers) + 1 - self.n_ranked >= self.batch or len(self._left()) == 1
 
     @property
     def is_done(self) -> bool:
-        "Is the ranking decided, or is every listed example labelled?"
+        "Whether the ranking is decided or every listed example is labelled."
         return self.current is None or (self.n_ranked > 0 and self.ranking.decided)
 
     def answer(self, label: str) -> None:
