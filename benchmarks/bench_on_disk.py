@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.timing import peak_mib, ratio
 from taskpriors.inputs.row_blocks import open_rows
-from taskpriors.prior.cut_prior import cut_prior
+from taskpriors.prior.low_rank_prior import low_rank_prior
 from taskpriors.prior.ridge_on_disk import _row_fits, _RowTasks, scores_of_rows
 from taskpriors.rank import distributions
 from taskpriors.rank.options import RankOptions, Tasks
@@ -57,8 +57,8 @@ class OnePass:
 
     track_extra_memory.unit = "MiB"
 
-    def time_cut_prior(self):
-        cut_prior({"a": self.path, "b": self.path}, 64)
+    def time_low_rank_prior(self):
+        low_rank_prior({"a": self.path, "b": self.path}, 64)
 
 
 class ManyRows(OnePass):

@@ -78,7 +78,7 @@ MACHINERY = (  # of the other folders, the pages that only say how something is 
     "prior/ridge_tasks",
     "prior/cross_skill",
     "prior/ridge_on_disk",
-    "prior/cut_prior",
+    "prior/low_rank_prior",
 )
 BUILT = {  # folders with machinery, from the ground up, with the headings under `HOW_BUILT`
     "core": "Core",

@@ -154,8 +154,8 @@ CALLS = {
         "posterior_weights": dict(weights=[0.4, 0.6], evidence=EVIDENCE),
         "labelled_skill": dict(features=[X, X2], labels=SOME),
     },
-    "prior.cut_prior": {
-        "cut_prior": dict(models=MODELS, rank=2),
+    "prior.low_rank_prior": {
+        "low_rank_prior": dict(models=MODELS, rank=2),
         "row_kernel": dict(features=X),
     },
     "rank.reference_set": {
@@ -164,14 +164,14 @@ CALLS = {
     "rank.errors": {
         "error_model": dict(point_errors=ERRORS),
     },
-    "rank.record": {},
+    "rank.outputs": {},
     "rank.models": {
         "rank_models": dict(models=MODELS, images=None, **nested(**FEW_TASKS)),
         "plan_models": dict(models=MODELS, **nested(**FEW_TASKS)),
     },
     "report.table": {
         "table_lines": dict(frame=RANKING.to_frame()),
-        "table_record": dict(frame=RANKING.to_frame()),
+        "table_data": dict(frame=RANKING.to_frame()),
         "agreement_lines": dict(agreement=RANKING.agreement(), n_models=4),
         "json_ready": dict(x=[1.0]),
     },

@@ -21,7 +21,7 @@ import torch
 from distributed.utils import get_mp_context
 from other_device import NAME, OtherDevice
 
-from taskpriors.prior import cut_prior, ridge_on_disk
+from taskpriors.prior import low_rank_prior, ridge_on_disk
 from taskpriors.rank.models import rank_models
 from taskpriors.rank.options import nested
 
@@ -219,8 +219,8 @@ def test_a_run_goes_on_where_it_stopped(files, scored, monkeypatch, stop):
     with pytest.raises(error, match=said):
         rank_rows(files, executor=executor, **how)
     assert scored == ["model 0", "model 1"]
-    monkeypatch.setattr(cut_prior, "row_kernel", None)
-    monkeypatch.setattr(cut_prior, "cut_prior", None)
+    monkeypatch.setattr(low_rank_prior, "row_kernel", None)
+    monkeypatch.setattr(low_rank_prior, "low_rank_prior", None)
     resumed = rank_rows(files, **how)
     assert scored == 2 * [f"model {k}" for k in range(4)]  # over the tasks, and over the labels
     monkeypatch.undo()
@@ -269,7 +269,7 @@ def shrink_before(monkeypatch, path, module, step):
 
 
 def test_a_file_that_shrinks_while_tasks_are_drawn_is_refused(files, monkeypatch):
-    shrink_before(monkeypatch, files["model 1"], cut_prior, "cut_prior")
+    shrink_before(monkeypatch, files["model 1"], low_rank_prior, "low_rank_prior")
     with pytest.raises(OSError, match="the file of model 1 must"):
         rank_rows(files, **dict(FEW, cache=False))
 
@@ -277,7 +277,7 @@ def test_a_file_that_shrinks_while_tasks_are_drawn_is_refused(files, monkeypatch
 @pytest.mark.parametrize("when", ["kernels", "scores"])
 def test_a_file_that_shrinks_is_a_failure(files, monkeypatch, when):
     module, step = {
-        "kernels": (cut_prior, "row_kernel"),
+        "kernels": (low_rank_prior, "row_kernel"),
         "scores": (ridge_on_disk, "scores_of_rows"),
     }[when]
     shrink_before(monkeypatch, files["model 1"], module, step)

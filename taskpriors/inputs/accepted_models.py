@@ -28,7 +28,7 @@ from . import pooling as poolings
 from .encoders import BatchEncoder, description_of
 from .feature_files import read_features
 from .image_source import ImageSource
-from .remote import loading
+from .remote import refuse_errors
 
 # %% ../../nbs/inputs/06_accepted_models.ipynb #b800b087
 _CLASSIFIER_INPUT = "classifier input"  # value of `Features.pooling`
@@ -206,9 +206,9 @@ def _onnx_function(network: Any) -> Callable:
     if isinstance(network, (str, os.PathLike)):
         path = tables.existing_file(network, "a network")
         rule, remedy = "an .onnx file requires onnxruntime", "pip install 'taskpriors[onnx]'"
-        with loading(rule, remedy, ImportError):
+        with refuse_errors(rule, remedy, ImportError):
             from onnxruntime import InferenceSession
-        with loading(f"{path.name} must contain a network", "check the file"):
+        with refuse_errors(f"{path.name} must contain a network", "check the file"):
             network = InferenceSession(str(path), providers=["CPUExecutionProvider"])
     inputs = network.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in _TYPES:
@@ -282,7 +282,7 @@ def _without_classes(module: Any, pooling: str | None, name: str) -> nn.Module:
         return Headless(module)
     module = copy.deepcopy(module)
     remedy = "leave it out, or try 'avg', 'max' or 'token'"
-    with loading(f"{name} must support the pooling {pooling!r}", remedy, ValueError):
+    with refuse_errors(f"{name} must support the pooling {pooling!r}", remedy, ValueError):
         module.reset_classifier(0, pooling)
     return module
 
@@ -293,7 +293,7 @@ def _published_network(source: sources.PublishedWeights) -> sources.Network:  # 
 
     names = {models.get_model_weights(name): name for name in models.list_models()}
     remedy = "check the network and the folder torch.hub.get_dir()"
-    with loading(f"torchvision must load the weights {source.label}", remedy):
+    with refuse_errors(f"torchvision must load the weights {source.label}", remedy):
         network = models.get_model(names[type(source.weights)], weights=source.weights).eval()
     return sources.Network(network, source.weights.transforms())
 

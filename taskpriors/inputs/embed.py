@@ -28,7 +28,7 @@ from . import encoders
 from .accepted_models import Encoder, ModelLike, load_encoder
 from .image_source import ImageSource
 from .images import ImagesLike, load_images
-from .remote import loading
+from .remote import refuse_errors
 from .sources import source_of
 from ..results import Result
 from ..signatures import documented
@@ -52,7 +52,7 @@ class TransformedImages(torch.utils.data.Dataset):
 def _stack(rows: list) -> Tensor | dict[str, Any]:
     "Collate transformed images to a batch; refuse different shapes."
     rule = "the transform must return the same shape for all images"
-    with loading(rule, "end the transform with a resize and a crop", ValueError):
+    with refuse_errors(rule, "end the transform with a resize and a crop", ValueError):
         return torch.utils.data.default_collate(rows)
 
 # %% ../../nbs/inputs/06_embed.ipynb #1ef2a951

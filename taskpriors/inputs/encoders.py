@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 import taskpriors.checks as checks
 from .pooling import pooled
-from .remote import loading
+from .remote import refuse_errors
 from .sources import network_of
 from ..store import digest_tensors
 
@@ -163,7 +163,7 @@ class BatchEncoder:
     def _output(self, batch: Any, named: dict[str, Tensor]) -> Any:
         shapes = ", ".join(f"{k} {tuple(v.shape)}".lstrip() for k, v in named.items())
         remedy = f"check the inputs of shape {shapes}, or call .float() on the model"
-        with loading(f"{self.name} must accept batches of its inputs", remedy, RuntimeError):
+        with refuse_errors(f"{self.name} must accept batches of its inputs", remedy, RuntimeError):
             try:
                 by_name = isinstance(batch, dict) and isinstance(self.forward, nn.Module)
                 return self.forward(**batch) if by_name else self.forward(batch)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..checks import ArrayLike, DataFrame, check_memory, refuse
 from . import sources, tables
-from .remote import loading
+from .remote import refuse_errors
 from .sources import is_feature_file, split_key  # noqa: F401 - promised here
 from ..kernels import cholesky_factor
 
@@ -155,7 +155,7 @@ def _read_file(path: Path, key: str | None) -> Any:  # array or tensor
     if ending in _ARRAYS:
         of_torch = ending in (".pt", ".pth")
         remedy = "store only the tensor, with torch.save(X, FILE)" if of_torch else "check the file"
-        with loading(f"{path.name} must contain features", remedy):
+        with refuse_errors(f"{path.name} must contain features", remedy):
             return _checked_memory_map(_read_array(path, key))
     if tables.table_extension(path):
         return _table_values(tables.read(path, numbers=True), path.name[-80:])

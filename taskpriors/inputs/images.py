@@ -25,7 +25,7 @@ import taskpriors.checks as checks
 from ..blocks import evenly
 from . import row_labels, tables
 from .image_source import ImageSource
-from .remote import loading
+from .remote import refuse_errors
 from ..signatures import documented
 from ..store import cache_dir
 
@@ -239,7 +239,7 @@ def _load_named(source, limit, progress, given) -> ImageSource:
     if prefix in ("hfids", "tfds", "wds"):
         given["num_samples"] = limit
     remedy = "check the name, the split and the connection, or pip install 'taskpriors[data]'"
-    with loading(f"timm must open {source}", remedy):
+    with refuse_errors(f"timm must open {source}", remedy):
         from timm.data import create_dataset
 
         ds = create_dataset(source, **given)
@@ -304,7 +304,7 @@ def load_images(
         return _load_named(os.fspath(source), limit, progress, given)
     if path.suffix == ".npy":
         _refuse_options(given, (), name)
-        with loading(f"{name} must contain an array of images", "check the file"):
+        with refuse_errors(f"{name} must contain an array of images", "check the file"):
             a = np.load(path, mmap_mode="r", allow_pickle=False)
         return _load_array(a, path.name, limit)
     if not path.is_file() or not tables.table_extension(path):

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from ..checks import refuse
-from .remote import loading
+from .remote import refuse_errors
 from .sources import Name, Network, Source, is_repository
 from ..refusals import listed
 from ..toml import packaged_toml
@@ -98,7 +98,7 @@ def timm_module(spec: str) -> nn.Module:
         rule = "in NAME@FILE, FILE must be a checkpoint"
         refuse(rule, repr(weights), "check the path", FileNotFoundError)
     remedy = _did_you_mean(spec) + "check the name, the connection and the architecture"
-    loaded = loading(f"timm must load the weights of {spec}", remedy)
+    loaded = refuse_errors(f"timm must load the weights of {spec}", remedy)
     with loaded, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         options: dict[str, object] = dict(pretrained=weights != "untrained")
@@ -219,13 +219,13 @@ def transformers_model(name: str, *, texts: bool = False) -> tuple[Network, str 
     "cls" if the checkpoint has no pooling layer, otherwise None.
     """
     remedy = "pip install taskpriors[transformers]"
-    with loading(f"{name} requires transformers", remedy, ImportError):
+    with refuse_errors(f"{name} requires transformers", remedy, ImportError):
         import transformers
     check_names([Name(name)], texts=texts)
     source = _cached_place(name, texts)
     reader = transformers.AutoTokenizer if texts else transformers.AutoImageProcessor
     rule = f"{name[-80:]} must be a network of transformers with its processor"
-    loaded = loading(rule, f"check the name, or use hf-hub:{name} for a timm network")
+    loaded = refuse_errors(rule, f"check the name, or use hf-hub:{name} for a timm network")
     with loaded, quiet_libraries(), offline_if_unreachable(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         saved_from = (transformers.AutoConfig.from_pretrained(source).architectures or [""])[0]
@@ -266,8 +266,8 @@ def text_model(name: str, pooling: str | None) -> Network:
         return transformers_model(name, texts=True)[0]
     rule = "the name of a text model requires sentence-transformers"
     remedy = "pip install taskpriors[sentence], or pass a function of a list of texts"
-    with loading(rule, remedy, ImportError):
+    with refuse_errors(rule, remedy, ImportError):
         from sentence_transformers import SentenceTransformer
     remedy = _did_you_mean(name) + "check the name, the folder and the network connection"
-    with loading(f"{name[-60:]!r} must be a text model", remedy), quiet_libraries():
+    with refuse_errors(f"{name[-60:]!r} must be a text model", remedy), quiet_libraries():
         return Network(SentenceTransformer(place, device="cpu"))

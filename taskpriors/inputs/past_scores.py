@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..checks import DataFrame, Series, refuse
 from . import tables
-from .remote import loading
+from .remote import refuse_errors
 from .sources import FILE_ENDINGS
 from .tables import plain_name
 from ..probes import LABEL_ACCURACY
@@ -258,7 +258,7 @@ def _read_mteb(folder: Path) -> DataFrame:  # columns model, task, score
         above = [parent.name for parent in file.absolute().parents]
         model = next((name for name in above[:2] if "__" in name), above[0]).replace("__", "/")
         remedy = "check the file, and load older files with mteb"
-        with loading(f"{file.name[-80:]} must contain results of mteb", remedy, ValueError):
+        with refuse_errors(f"{file.name[-80:]} must contain results of mteb", remedy, ValueError):
             task = json.loads(file.read_text(encoding="utf-8"))
             scores = [part["main_score"] for split in task["scores"].values() for part in split]
         score = fmean(scores) if scores else math.nan

@@ -35,7 +35,7 @@ def is_url(source: object) -> TypeGuard[str]:
 
 # %% ../../nbs/inputs/00_remote.ipynb #loading2
 @contextmanager
-def loading(rule: str, remedy: str, error: type = OSError) -> Iterator[None]:
+def refuse_errors(rule: str, remedy: str, error: type = OSError) -> Iterator[None]:
     "Context manager that converts an error of another library to a refusal."
     try:
         yield
@@ -49,7 +49,7 @@ def loading(rule: str, remedy: str, error: type = OSError) -> Iterator[None]:
 def _file_system(url: str) -> Iterator[tuple[Any, str]]:  # file system and path
     "Context manager for the file system of a URL, which raises errors in one sentence."
     place = url[-80:]
-    with loading(f"{place} must be accessible", "check the URL and its access rights"):
+    with refuse_errors(f"{place} must be accessible", "check the URL and its access rights"):
         try:
             from fsspec.core import url_to_fs
 
@@ -151,7 +151,7 @@ def save_array(path: str, array: np.ndarray) -> str:  # the path
         return path
     where = str(Path(path).parent.parent)[-60:]
     rule = f"{Path(path).stem} need {array.nbytes / 2**20:.3g} MiB in {where}"
-    with loading(rule, "free space there, or set TMPDIR to another folder"):
+    with refuse_errors(rule, "free space there, or set TMPDIR to another folder"):
         np.save(path, array)
     return path
 

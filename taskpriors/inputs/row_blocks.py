@@ -23,7 +23,7 @@ import taskpriors.checks as checks
 from ..blocks import row_blocks
 from . import tables
 from .feature_files import chosen_name
-from .remote import is_url, loading, read_bytes, remote_stamp
+from .remote import is_url, read_bytes, refuse_errors, remote_stamp
 from .sources import FeatureFile, Matrix, Source, source_of
 
 # %% ../../nbs/inputs/02_row_blocks.ipynb #1011f479
@@ -63,7 +63,7 @@ def _dtype_of(word: str, path: str) -> torch.dtype:
 def _npy_layout(path: str) -> _Layout:
     "Layout of the rows of an .npy file."
     start = io.BytesIO(read_bytes(path, [(0, _HEADER_BYTES)]))
-    with loading("a .npy file must have a header", "save it again", ValueError):
+    with refuse_errors("a .npy file must have a header", "save it again", ValueError):
         form = np.lib.format
         version = form.read_magic(start)
         read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
@@ -78,7 +78,7 @@ def _safetensors_layout(path: str) -> _Layout:
     "Layout of a tensor in a .safetensors file: `features` or the only matrix."
     start = read_bytes(path, [(0, _HEADER_BYTES)])
     end = 8 + int.from_bytes(start[:8], "little")
-    with loading("a .safetensors file must have a header", "save it again", ValueError):
+    with refuse_errors("a .safetensors file must have a header", "save it again", ValueError):
         header = json.loads(start[8:end])
         header.pop("__metadata__", None)
     matrices = {name: entry for name, entry in header.items() if len(entry["shape"]) == 2}
@@ -227,7 +227,7 @@ def _float_array(source, name):  # float16 and bfloat16 are unchanged
 
 def _check_device(device: str | torch.device) -> torch.device:
     rule = "device must be available and support float64, which is used for sums"
-    with loading(rule, "pass 'cpu' or 'cuda'", ValueError):
+    with refuse_errors(rule, "pass 'cpu' or 'cuda'", ValueError):
         device = torch.device(device)
         torch.ones((), dtype=torch.float64, device=device).item()
     return device

@@ -25,7 +25,7 @@ from typing_extensions import TypeAliasType
 import taskpriors.checks as checks
 from ..checks import ArrayLike, DataFrame, as_tensor, check_features, check_same_n, refuse
 from . import tables
-from .remote import loading
+from .remote import refuse_errors
 from .sources import FeatureFile, Matrix, Source, split_key
 from ..refusals import shortened, warn
 from ..store import digest_json
@@ -282,7 +282,7 @@ def _read_label_file(path: str, column: str | None, noun: str) -> _KeyedLabels |
     ending = file.suffix.lower()
     if ending in (".npy", ".npz"):
         remedy = "pass FILE.npz:NAME, or save again (for words, np.save(FILE, labels.astype(str)))"
-        with loading(f"{file.name} must contain {noun}", remedy, ValueError):
+        with refuse_errors(f"{file.name} must contain {noun}", remedy, ValueError):
             stored = np.load(file, allow_pickle=False)
             return stored if ending == ".npy" else stored[key or noun]
     entries = _keyed_labels_of_frame(tables.read(file), column, noun)

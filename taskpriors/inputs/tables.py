@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import DataFrame, check_memory, refuse
-from .remote import is_url, loading, local_copy
+from .remote import is_url, local_copy, refuse_errors
 from ..refusals import shortened
 
 # %% ../../nbs/inputs/00_tables.ipynb #2048b74e
@@ -190,7 +190,7 @@ def read(path: Path, *, numbers: bool = False) -> DataFrame:
         remedy = CONVERSIONS.get(path.suffix.lower(), f"save it as {' or '.join(_TABLE_FILES)}")
         refuse(f"{name} must be a table in a supported format", repr(path.suffix), remedy)
     remedy = "check its quotes, or save it with pandas"
-    with loading(f"{name} must contain a table", remedy, ValueError):
+    with refuse_errors(f"{name} must contain a table", remedy, ValueError):
         if kind == ".parquet":
             try:
                 frame = pd.read_parquet(path)

@@ -30,7 +30,7 @@ from . import named_models, row_labels, sources, tables
 from .accepted_models import Encoder, PooledModel
 from .embed import Features, embed_features
 from .encoders import device_of
-from .remote import loading
+from .remote import refuse_errors
 from ..signatures import documented
 
 # %% ../../nbs/inputs/07_texts.ipynb #62d4363e
@@ -377,7 +377,7 @@ def _rows_at(
     "Return the rows (b, d) of the texts at some positions, with the same d in each batch."
     out = encode([texts[i] for i in positions.tolist()])
     rule, remedy = f"{name} must return one row of numbers per text", "return an array (n, d)"
-    with loading(rule, remedy, ValueError):  # words, or rows of different lengths
+    with refuse_errors(rule, remedy, ValueError):  # words, or rows of different lengths
         rows = _as_rows(out)
     if rows.ndim != 2:
         checks.refuse(rule, f"shape {tuple(rows.shape)}", remedy)

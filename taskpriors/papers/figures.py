@@ -17,7 +17,7 @@ from ..checks import ArrayLike, Axes, DataFrame
 from ..kernels import kernel_factor
 from ..prior import calibration, prefix
 from ..prior.moments import trace_moments
-from ..rank import record
+from ..rank import outputs
 from ..rank.ranking import Ranking
 from ..report.plots import tsne
 from ..transfer.agreement import rank_agreement
@@ -99,11 +99,11 @@ def _check_ranking(ranking) -> None:
 
 def _moments(ranking):  # mean and variance of Tr(MG), each of shape (n_models,)
     names = "mean", "variance"
-    return tuple(record.require_metric(getattr(ranking, name), name) for name in names)
+    return tuple(outputs.require_metric(getattr(ranking, name), name) for name in names)
 
 
 def _correlation_title(x, y, of=""):
-    correlation = record.agreement_or_reason(rank_agreement, x, y, method="spearman")
+    correlation = outputs.agreement_or_reason(rank_agreement, x, y, method="spearman")
     return correlation if isinstance(correlation, str) else f"Spearman {correlation}{of}"
 
 # %% ../../nbs/papers/12_figures.ipynb #a9fbd1b6
@@ -156,7 +156,7 @@ def _plot_both(
 def plot_predictions(ranking: Ranking) -> np.ndarray:
     "Plot mean and variance of probe accuracy against those of Tr(MG) (Task Priors, Figure 4)."
     _check_ranking(ranking)
-    accuracies = record.require_metric(ranking.accuracies, "accuracy")
+    accuracies = outputs.require_metric(ranking.accuracies, "accuracy")
     moments = _moments(ranking)
     ylabels = "mean accuracy over tasks", "variance of accuracy over tasks"
     values = accuracies.mean(1), accuracies.var(1)
@@ -189,7 +189,7 @@ def plot_benchmarks(ranking: Ranking, scores: DataFrame) -> np.ndarray:  # two m
 def plot_distributions(ranking: Ranking, ax: Axes | None = None) -> Axes:
     "Plot the distribution of probe accuracy over sampled tasks per model (Task Priors, Figure 8)."
     _check_ranking(ranking)
-    accuracies = record.require_metric(ranking.accuracies, "accuracy")
+    accuracies = outputs.require_metric(ranking.accuracies, "accuracy")
     height = 0.28 * len(ranking.models) + 1.2
     ax = _axes(1, size=(6.0, height))[0, 0] if ax is None else results.new_axes(ax)
     order = accuracies.mean(1).argsort().tolist()

@@ -26,7 +26,7 @@ from ..prior.task_prior import TaskPrior
 from ..probes import ridge_probes
 from ..rank.models import rank_models
 from ..rank.options import Compute, Tasks
-from ..rank.record import require_metric
+from ..rank.outputs import require_metric
 from ..results import new_panels
 from ..transfer import agreement
 

@@ -60,12 +60,12 @@ class LabelEvidence(Result):
     """Log evidence of known labels under each component of a task distribution.
 
     Log probabilities are those of the partition of the examples by label, so that components can be
-    compared on the same labels; `coins` is the log probability under a zero kernel.
+    compared on the same labels; `null_log_evidence` is the log probability under a zero kernel.
     """
 
     log_evidence: Tensor  # averaged over gains and orders, shape (n_components,), float64
     gain: Tensor  # best lambda_1/(q T) per component, 10 without labels, shape (n_components,)
-    coins: float  # log probability of the labels for a zero kernel
+    null_log_evidence: float  # log probability of the labels for a zero kernel
     n_labels: int  # number k of labelled examples
     n_classes: int  # number of classes q
     by_gain: Tensor = field(repr=False)  # log evidence per gain, shape (n_components, n_gains)
@@ -140,7 +140,7 @@ def label_evidence(
     return LabelEvidence(
         log_evidence=of_gains.logsumexp(1) - math.log(len(gains)),
         gain=gains[best],
-        coins=math.lgamma(q + 1) - math.lgamma(q - c + 1) - k * math.log(q),
+        null_log_evidence=math.lgamma(q + 1) - math.lgamma(q - c + 1) - k * math.log(q),
         n_labels=k,
         n_classes=q,
         by_gain=of_gains,

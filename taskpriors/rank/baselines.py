@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from ..inputs.image_source import ImageSource
 from ..inputs.texts import TextSource
-from . import members, reference_set
+from . import model_features, reference_set
 from .forecast import Forecast
-from .members import Outcomes, RankedModel
+from .model_features import Model, Outcomes, RankedModel
 from .options import RankOptions
 from ..report.words import SCORE_NAMES
 
@@ -79,7 +79,7 @@ _OF_KIND: dict[str, dict[str, Callable[[], RankedModel]]] = dict(
 
 
 def embed_baselines(
-    source: Any | None, candidates: Mapping[str, members.Model], options: RankOptions
+    source: Any | None, candidates: Mapping[str, Model], options: RankOptions
 ) -> Outcomes:
     "Embed the inputs with each baseline; `candidates` are the models and the reference models."
     if not isinstance(source, (ImageSource, TextSource)):
@@ -87,7 +87,7 @@ def embed_baselines(
     makers = {k: make for k, make in _OF_KIND[source.kind].items() if k not in candidates}
     if any(model.untrained for model in candidates.values()):
         makers.pop(_UNTRAINED, None)
-    built, broken = members.attempt_each(lambda make: make(), makers)
+    built, broken = model_features.attempt_each(lambda make: make(), makers)
     seen, failed = reference_set.embed_unranked(built, source, options)
     return Outcomes(seen, broken | failed)
 

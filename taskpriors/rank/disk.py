@@ -21,17 +21,17 @@ from torch import Tensor
 
 import taskpriors.blocks as blocks
 import taskpriors.checks as checks
-import taskpriors.probes as probing
 import taskpriors.ridge as ridge
 import taskpriors.store as store
 import taskpriors.svd as svd
 from ..inputs import remote, row_blocks
 from ..inputs.row_labels import GivenLabels
-from ..prior import calibration, cut_prior, ridge_on_disk
+from ..prior import calibration, low_rank_prior, ridge_on_disk
 from ..prior.edges import least_eigenvalue
 from ..prior.left_out_groups import evaluated_rows
 from ..prior.moments import TraceMoments, trace_moments
-from . import distributions, members, memory
+from . import distributions, memory, model_features
+from .model_features import Model, Outcomes, to_float64
 from .options import RankOptions
 from ..ridge_tasks import MOST_LOST
 from ..transfer import evidence, registry
@@ -131,19 +131,19 @@ def _score_rows(rows, job) -> distributions.TaskScores:  # cached or computed
             eps = torch.finfo(rows.dtype).eps
             logme = sums.logme(eps)
             h_score = sums.h_score(known.fourth, eps)
-            columns = members.to_float64([logme, h_score, known.error.skill, known.accuracy])
+            columns = to_float64([logme, h_score, known.error.skill, known.accuracy])
         return distributions.TaskScores(
-            skill=members.to_float64(error.skill),
+            skill=to_float64(error.skill),
             points=ratios.mean() + share**0.5 * (ratios - ratios.mean()),
             tasks=error.task_ratios,
             sampled=(1 - share) ** 0.5 * sampled / error.baseline,
             accuracy=None if probes is None else probes.mean(1),
             right=None if probes is None else probes.mean(0),
             columns=columns,
-            seconds=members.to_float64(time.perf_counter() - start),
+            seconds=to_float64(time.perf_counter() - start),
         )
 
-    blank = members.blank
+    blank = model_features.blank
     right = min(job.n_evaluated, int((~job.mask).sum()))
     of_sample = len(index) if of_evaluated is None else int(of_evaluated.max()) + 1
     like = distributions.TaskScores(
@@ -159,7 +159,7 @@ def _score_rows(rows, job) -> distributions.TaskScores:  # cached or computed
         key |= dict(definitions=registry.DEFINITIONS, columns=_LABEL_COLUMNS)
         like = like._replace(columns=blank(len(_LABEL_COLUMNS)))
     key |= dict(n_classes=job.n_classes, device=str(rows.device), penalties=MOST_LOST)
-    scores = members.load_or_compute(key, compute, like, job.cache if file else False)
+    scores = model_features.load_or_compute(key, compute, like, job.cache if file else False)
     rows.check_unchanged()
     return scores
 
@@ -171,26 +171,26 @@ def _score_in_worker(rows, job) -> distributions.TaskScores:  # frees memory
         _release_freed_pages()
 
 # %% ../../nbs/rank/10_disk.ipynb #adf85149
-def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.Model:
+def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> Model:
     "Form a model whose features stay on disk, and compute the mean and scale of its kernel."
     kind, seed, d = options.tasks.kernel, options.seed, rows.shape[1]
-    width = min(options.compute.rank + cut_prior.OVERSAMPLING, *rows.shape)
+    width = min(options.compute.rank + low_rank_prior.OVERSAMPLING, *rows.shape)
 
     def compute() -> dict[str, Tensor]:
-        kernel = cut_prior.row_kernel(rows, kind, width=width, seed=seed)
+        kernel = low_rank_prior.row_kernel(rows, kind, width=width, seed=seed)
         assert kernel.range is not None
-        scale, trace = members.to_float64(kernel.scale), members.to_float64(kernel.trace)
+        scale, trace = to_float64(kernel.scale), to_float64(kernel.trace)
         basis = kernel.range.double().cpu()
         return dict(mean=kernel.mean.double(), scale=scale, trace=trace, range=basis)
 
     file = _file_key(rows)
     key = dict(what="kernel of rows", file=file, kind=kind, width=width, seed=seed)
-    blank = members.blank
+    blank = model_features.blank
     like = dict(mean=blank(d), scale=blank(), trace=blank(), range=blank(d, width))
     cache = options.compute.cache if file else False
-    numbers = members.cached_tensors(key, compute, like, cache)
+    numbers = model_features.cached_tensors(key, compute, like, cache)
     rows.check_unchanged()
-    kernel = cut_prior.RowKernel(
+    kernel = low_rank_prior.RowKernel(
         rows=rows,
         kind=kind,
         mean=numbers["mean"].to(rows.dtype),
@@ -198,7 +198,7 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.
         trace=numbers["trace"].item(),
         range=numbers["range"].to(rows.device),
     )
-    return members.Model(
+    return Model(
         features=rows,
         factor=kernel,
         seconds=0.0,
@@ -208,9 +208,7 @@ def _model_of_rows(rows: row_blocks.RowMatrix, options: RankOptions) -> members.
     )
 
 # %% ../../nbs/rank/10_disk.ipynb #3dc09d24
-def open_features(
-    models: Mapping[str, Any], options: RankOptions
-) -> members.Outcomes:  # name -> RowMatrix
+def open_features(models: Mapping[str, Any], options: RankOptions) -> Outcomes:  # name -> RowMatrix
     "Open the features of all models; a missing or truncated file affects only its own model."
     opened, failures = {}, {}
     device = options.compute.device
@@ -219,39 +217,26 @@ def open_features(
             opened[name] = row_blocks.open_rows(source, name=name, device=device)
         except OSError as e:
             failures[name] = " ".join(str(e).split())
-    members.refuse_unless_any(opened, failures)
-    return members.Outcomes(row_blocks.open_models(opened), failures)
+    model_features.refuse_unless_any(opened, failures)
+    return Outcomes(row_blocks.open_models(opened), failures)
 
 # %% ../../nbs/rank/10_disk.ipynb #b8258ef5
-def _cut_components(
+def _mean_factor(
     components: Sequence[distributions.Component], options: RankOptions
-) -> cut_prior.CutPrior:
-    "Find the leading directions of the mean kernel of some components, or of one factor."
-    if isinstance(components[0].kernels[0], Tensor):  # a factor is not truncated
-        Z = components[0].kernels[0].cpu()
-        values = torch.linalg.eigvalsh((Z.T @ Z).double()).flip(0)
-        return cut_prior.CutPrior(Z, values, values.sum().item(), 0.0)
-    kernels = {
-        k: M
-        for component in components
-        for k, M in zip(component.names, component.kernels, strict=True)
-    }
+) -> tuple[Tensor, float, float]:
+    "Compute `leading_factor` of the mean kernel of some components."
+    names = tuple(name for component in components for name in component.names)
+    kernels = tuple(kernel for component in components for kernel in component.kernels)
     weights = [component.weight for component in components] if len(components) > 1 else None
-    return cut_prior.cut_prior(kernels, options.compute.rank, weights=weights, seed=options.seed)
+    return distributions.Component(names, kernels).leading_factor(options, weights)
 
 # %% ../../nbs/rank/10_disk.ipynb #11752488
-def _factor_of(cut) -> tuple[Tensor, float, float]:
-    "Factor (n, r) of a truncated kernel, its largest eigenvalue, and the share of the trace cut."
-    return cut.factor, cut.eigenvalues[0].item(), cut.trace_cut
-
-
-def _sample_moments(models, prior, options) -> distributions.Moments:  # moments of all models
-    n = len(prior.factor)
-    index = blocks.evenly(n, _PAIRED)
-    T = calibration.edge_temperature(prior.factor)
+def _sample_moments(models, prior, options) -> distributions.Moments:  # prior: its factor (n, r)
+    index = blocks.evenly(len(prior), _PAIRED)
+    T = calibration.edge_temperature(prior)
     factors = {name: m.factor.factor(m.features.take(index)) for name, m in models.items()}
-    K = prior.factor[index].to(options.device)
-    sampled = _sampled_moments(factors, K, n, T)
+    K = prior[index].to(options.device)
+    sampled = _sampled_moments(factors, K, len(prior), T)
     least = least_eigenvalue(K, T, graphs="undirected")
     return distributions.Moments.of(sampled, least, T, seconds=0.0)
 
@@ -283,25 +268,26 @@ def _draw_or_load(models, distribution, options) -> tuple:
         accuracy=options.accuracy,
         rank=options.compute.rank,
     )
-    prior = functools.cache(partial(_cut_components, distribution.components, options))
+    # the factor of a single component defines tasks and moments
+    prior = functools.cache(partial(_mean_factor, distribution.components, options))
     n = len(next(iter(rows.values())))
     labels = torch.empty(1 + options.accuracy, tasks.n_tasks, n, dtype=torch.uint8, device="meta")
-    like = distributions.DrawnTasks(labels, *[members.blank()] * 4)
+    like = distributions.DrawnTasks(labels, *[model_features.blank()] * 4)
 
-    def kernel_of(component) -> tuple[Tensor, float, float]:
+    def factor_of(component) -> tuple[Tensor, float, float]:
         is_single = len(distribution.components) == 1
-        return _factor_of(prior() if is_single else _cut_components([component], options))
+        return prior() if is_single else component.leading_factor(options)
 
     def draw() -> distributions.DrawnTasks:
-        return distributions.draw_tasks(distribution.components, kernel_of, options, n)
+        return distributions.draw_tasks(distribution.components, factor_of, options, n)
 
     of_tasks = dict(key, what="tasks of components on disk, and their cuts")
-    drawn = members.load_or_compute(of_tasks, draw, like, folder)
+    drawn = model_features.load_or_compute(of_tasks, draw, like, folder)
     if not options.moments:
         return drawn, None
-    moments = members.load_or_compute(
+    moments = model_features.load_or_compute(
         dict(key, what="moments on disk"),
-        lambda: _sample_moments(models, prior(), options),
+        lambda: _sample_moments(models, prior()[0], options),
         distributions.Moments.blank(len(models)),
         folder,
     )
@@ -349,26 +335,26 @@ class DiskEngine:
 
     options: RankOptions
 
-    def embed(self, named: Mapping[str, Any]) -> members.Outcomes:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> Outcomes:  # name -> Model
         "Open the rows of all models, and collect failures; a `Model` is converted to rows."
         if not named:
-            return members.Outcomes({}, {})
+            return Outcomes({}, {})
         features = {
-            name: given.features if isinstance(given, members.Model) else given
+            name: given.features if isinstance(given, Model) else given
             for name, given in named.items()
         }
         rows, failures = open_features(features, self.options)
         model_of = partial(_model_of_rows, options=self.options.for_worker())
-        models, broken = members.attempt_each(model_of, rows, self.options, "kernels")
-        return members.Outcomes(models, failures | broken)
+        models, broken = model_features.attempt_each(model_of, rows, self.options, "kernels")
+        return Outcomes(models, failures | broken)
 
     def draw(
         self,
         distribution: distributions.TaskDistribution,
-        models: Mapping[str, members.Model],  # models whose moments are computed, if requested
-        options: RankOptions,
+        models: Mapping[str, Model],  # models whose moments are computed, if requested
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution, and compute moments if they are requested."
+        options = self.options
         drawn_rows, moments = _draw_or_load(models, distribution, options)
         if distribution.kind != "factor":  # a factor is not truncated
             rank = int(drawn_rows.rank)
@@ -384,7 +370,7 @@ class DiskEngine:
             skill_tasks=drawn_rows.tasks[0],
             probe_tasks=drawn_rows.tasks[1] if options.accuracy else None,
             moments=moments,
-            record=dict(
+            settings=dict(
                 task_temperature=T,
                 task_gain=drawn_rows.top.item() / (options.tasks.n_classes * T),
                 rank=int(drawn_rows.rank),
@@ -395,16 +381,15 @@ class DiskEngine:
 
     def score(
         self,
-        models: Mapping[str, members.Model],
+        models: Mapping[str, Model],
         tasks: Tensor,  # shape (n_tasks, n)
         mask: Tensor,  # shape (n,), True for training examples
-        options: RankOptions,
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
         labels: GivenLabels | None = None,  # scored in the same pass if all examples are labelled
-    ) -> members.Outcomes:  # name -> TaskScores
+    ) -> Outcomes:  # name -> TaskScores
         "Compute skills, probe accuracies and label statistics in one pass over each model's rows."
-        classes = None
+        options, classes = self.options, None
         if labels is not None and _is_fully_labelled(labels):
             classes = _known_classes(labels.classes)
         given = dict(skill=tasks, probes=probed, labels=classes, groups=options.groups)
@@ -424,48 +409,35 @@ class DiskEngine:
                 cache=options.compute.cache,
             )
             score = partial(_score_in_worker, job=job)
-            return members.attempt_each(score, rows, options, "models")
-
-    def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
-        "Factor (n, r) of a component, its largest eigenvalue, and the share of the trace cut."
-        return _factor_of(_cut_components([component], self.options))
-
-    def columns(
-        self,
-        models: Mapping[str, members.Model],
-        scores: Mapping[str, distributions.TaskScores],  # on sampled tasks
-        labels: GivenLabels | None,
-        metrics: Mapping[str, Callable] | list | tuple | None = None,  # refused for rows on disk
-    ) -> distributions.Columns:
-        "Compute label statistics from the pass over all rows, or from the labelled rows alone."
-        if labels is None:
-            return distributions.Columns({}, {}, [])
-        if _is_fully_labelled(labels):
-            each = []
-            for name in models:
-                column = scores[name].columns
-                assert column is not None, name  # scored in the same pass as the tasks
-                each.append(column)
-            table = torch.stack(each)
-            table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
-            values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
-            why = "targets must not be an exact linear function of the features"
-            undefined = [
-                name for name, x in zip(models, values["logme"], strict=True) if x.isnan().item()
-            ]
-            failures = {f"logme of {name}": why for name in undefined}
-            return distributions.Columns(values, failures, [_LEFT_OUT])
-        points = (labels.classes >= 0).nonzero()[:, 0]
-        if len(points) > _PAIRED or not 2 <= len(labels.names) < len(points):
-            return distributions.Columns({}, {}, [])
-        accuracy = partial(probing.label_accuracy, labels=labels.classes[points])
-        groups = self.options.groups
-        if groups is not None:
-            accuracy = partial(memory.grouped_accuracy, labels.classes[points], groups[points])
-        rows = {k: replace(m, features=m.rows(points)) for k, m in models.items()}
-        uncached = memory.MemoryEngine(self.options.changed(cache=False))
-        of_some = uncached.metrics_of(rows, {registry.LABEL_ACCURACY: accuracy})
-        return distributions.Columns(of_some.results, of_some.failures, [])
+            return model_features.attempt_each(score, rows, options, "models")
 
 
 Engine = memory.MemoryEngine | DiskEngine
+
+# %% ../../nbs/rank/10_disk.ipynb #ac277bbe
+def _columns_of_scores(scores: Mapping[str, distributions.TaskScores]) -> distributions.Columns:
+    "Collect the label statistics of models that were scored on disk with all labels."
+    table = torch.stack([one.columns for one in scores.values() if one.columns is not None])
+    table = table.masked_fill(table.isinf(), math.nan)  # the cache cannot store NaN
+    values = dict(zip(_LABEL_COLUMNS, table.T, strict=True))
+    why = "targets must not be an exact linear function of the features"
+    undefined = zip(scores, values["logme"].isnan().tolist(), strict=True)
+    failures = {f"logme of {name}": why for name, is_undefined in undefined if is_undefined}
+    return distributions.Columns(values, failures, [_LEFT_OUT])
+
+
+def metric_columns(
+    models: Mapping[str, Model],
+    scores: Mapping[str, distributions.TaskScores],  # on sampled tasks
+    labels: GivenLabels | None,
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+    options: RankOptions,
+) -> distributions.Columns:
+    "Compute or collect the requested metrics of the models and, given labels, published ones."
+    features = next(iter(models.values())).features
+    if labels is not None and isinstance(features, row_blocks.RowMatrix):
+        if _is_fully_labelled(labels):
+            return _columns_of_scores({name: scores[name] for name in models})
+        if int((labels.classes >= 0).sum()) > _PAIRED:  # too many rows to read one by one
+            labels = None
+    return memory.feature_metrics(models, labels, metrics, options)

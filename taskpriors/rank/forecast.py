@@ -301,7 +301,7 @@ class _Constants(NamedTuple):
     rule: _LevelRule
 
     def certainty_about(self, points: PointEvidence) -> float:
-        "Return phi for the examples of this evidence."
+        "Compute phi, the factor of the covariances; it falls with the dimension of features."
         return min(1.0, self.certainty / math.sqrt(points.dimension))
 
 

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/rank/11_labelled.ipynb #c935cdd5
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,15 +18,16 @@ import taskpriors.blocks as blocks
 import taskpriors.checks as checks
 from ..pairs import numbered
 from ..prior import posterior
-from . import distributions, members
+from . import distributions
 from .disk import Engine
 from .distributions import LabelledSkills, ScoredBaselines, TaskSample
 from .forecast import scores_of
+from .model_features import Model, to_float64
 from .options import RankOptions
 
 # %% ../../nbs/rank/11_labelled.ipynb #13c4439f
 def _components_to_weight(
-    models: Mapping[str, members.Model], distribution: distributions.TaskDistribution
+    models: Mapping[str, Model], distribution: distributions.TaskDistribution
 ) -> tuple[list[distributions.Component], Tensor | None]:
     """List the components to reweight: all members of a consensus, or a single component.
 
@@ -73,7 +75,7 @@ def _evidence_points(labels: Tensor, options: RankOptions) -> Tensor:  # shape (
 
 def _draw_agreeing(
     engine: Engine,
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     distribution: distributions.TaskDistribution,
     classes: Tensor,  # number of each example's class, shape (n,); -1 where unknown
 ) -> tuple[TaskSample, dict[str, float]]:
@@ -85,15 +87,16 @@ def _draw_agreeing(
     options, q = engine.options, max(2, int(classes.max()) + 1)
     components, alike = _components_to_weight(models, distribution)
     points = _evidence_points(classes, options)
+    factor_of = partial(distributions.Component.leading_factor, options=options)
     rows, tops = [], []
     for component in components:
-        Z, top, _ = engine.kernel(component)
+        Z, top, _ = factor_of(component)
         rows.append(Z[points.to(Z.device)])
         tops.append(top)
     likely = posterior.label_evidence(
         rows, classes[points], n_classes=q, top_eigenvalues=tops, seed=options.seed
     )
-    prior_weights = members.to_float64([component.weight for component in components])
+    prior_weights = to_float64([component.weight for component in components])
     weights = posterior.posterior_weights(prior_weights, likely, similarity=alike)[0].tolist()
     temperatures = (likely.top_eigenvalues / (q * likely.gain)).tolist()
     if options.tasks.temperature is not None:
@@ -106,7 +109,7 @@ def _draw_agreeing(
     n_tasks = min(options.tasks.n_tasks, max(_FEWEST_TASKS, as_many))
     drawn = distributions.draw_tasks(
         mixture,
-        engine.kernel,
+        factor_of,
         options.changed(n_classes=q, n_tasks=n_tasks),
         len(classes),
         classes=classes,
@@ -125,7 +128,7 @@ _MIN_LABELS = 4  # smallest number of labels for a leave-one-out skill
 
 
 def _direct_skill(
-    models: Mapping[str, members.Model], labels: Tensor, groups: Tensor | None = None
+    models: Mapping[str, Model], labels: Tensor, groups: Tensor | None = None
 ) -> posterior.LabelledSkill | None:
     """Compute the skill of each model on the known labels alone.
 
@@ -144,7 +147,7 @@ _MAX_SHUFFLED_LABELS = 300  # largest number of labels for the permutation test
 
 
 def _signal_p_value(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     labels: Tensor,
     direct: posterior.LabelledSkill,
     groups: Tensor | None = None,
@@ -187,7 +190,7 @@ _NO_BASELINES = ScoredBaselines({}, {}, {})
 
 def skills_with_labels(
     engine: Engine,
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     distribution: distributions.TaskDistribution,
     labels: Tensor,
     mask: Tensor,
@@ -210,10 +213,11 @@ def skills_with_labels(
             sample, weights = _draw_agreeing(engine, models, distribution, classes)
             tasks = sample.skill_tasks
         options = options.changed(n_classes=max(2, int(classes.max()) + 1))
-    skills, failures = engine.score(models, tasks, mask, options)
+    engine = replace(engine, options=options)
+    skills, failures = engine.score(models, tasks, mask)
     others: Mapping[str, distributions.TaskScores] = {}
     if baselines.models and (sample is not None or classes is None):
-        others, broken = engine.score(baselines.models, tasks, mask, options)
+        others, broken = engine.score(baselines.models, tasks, mask)
         baselines = baselines._replace(
             models={name: baselines.models[name] for name in others},
             skills={name: baselines.skills[name] for name in others},

@@ -26,7 +26,8 @@ from ..prior import calibration, edges, left_out_groups, regression
 from ..prior.heldout import error_on_basis
 from ..prior.prefix import task_diversity
 from ..prior.task_prior import TaskPrior
-from . import distributions, members
+from . import distributions, model_features
+from .model_features import Inputs, Model, Outcomes, to_float64
 from .options import RankOptions
 from ..transfer import registry
 from ..transfer.evidence import logme
@@ -36,7 +37,7 @@ ALL_PAIRS = 100_000  # largest number of examples for which moments use all pair
 
 # %% ../../nbs/rank/09_memory.ipynb #92154fec
 def _model_moments(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     K: Tensor,  # factor of the prior's mean kernel, shape (n, r)
     options: RankOptions,
 ) -> distributions.Moments:
@@ -65,11 +66,11 @@ def _model_moments(
         device=str(prior.factor.device),
     )
     like = distributions.Moments.blank(len(models))
-    return members.load_or_compute(key, compute, like, options.compute.cache)
+    return model_features.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #c8e5ea89
 def _score(
-    model: members.Model,
+    model: Model,
     *,
     tasks: Tensor,  # shape (n_tasks, n)
     probed: Tensor | None,  # tasks for training probes; None: no probes
@@ -97,12 +98,12 @@ def _score(
             assert probes.point_accuracy is not None
             accuracy, right = probes.accuracy.cpu(), probes.point_accuracy.cpu()
         return distributions.TaskScores(
-            skill=members.to_float64(error.skill),
+            skill=to_float64(error.skill),
             points=error.point_ratios.cpu(),
             tasks=error.task_ratios.cpu(),
             accuracy=accuracy,
             right=right,
-            seconds=members.to_float64(time.perf_counter() - start),
+            seconds=to_float64(time.perf_counter() - start),
         )
 
     key = dict(
@@ -114,37 +115,35 @@ def _score(
     )
     if options.groups is not None:
         key["groups"] = store.digest_tensors(dict(groups=options.groups))
-    blank, (n_tasks, n) = members.blank, tasks.shape
+    blank, (n_tasks, n) = model_features.blank, tasks.shape
     like = distributions.TaskScores(blank(), blank(n), blank(n_tasks), blank())
     if probed is not None:
         key["n_classes"] = options.tasks.n_classes
         right = blank(int((~mask).sum()))
         like = like._replace(accuracy=blank(len(probed)), right=right)
-    return members.load_or_compute(key, compute, like, options.compute.cache)
+    return model_features.load_or_compute(key, compute, like, options.compute.cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #4606fb03
-def _metric(job: tuple[members.Model, Callable], options: RankOptions) -> dict[str, Tensor]:
+def _metric(job: tuple[Model, Callable], options: RankOptions) -> dict[str, Tensor]:
     "Compute or load a statistic of a model, a function from features (n, d) to a number."
     model, metric = job
 
     def compute() -> dict[str, Tensor]:
-        value = float(metric(model.features))
+        points = getattr(metric, "labelled_points", None)
+        value = float(metric(model.features if points is None else model.rows(points)))
         if math.isnan(value):
             remedy = "raise an error with the reason instead"
             checks.refuse("a metric must return a number", "NaN", remedy)
-        return dict(value=members.to_float64(value))
+        return dict(value=to_float64(value))
 
     named = getattr(metric, "key", None)
     key = dict(what="metric", metric=named, features=model.digest, penalties=ridge_tasks.MOST_LOST)
-    cache, like = options.compute.cache if named else False, dict(value=members.blank())
-    return members.cached_tensors(key, compute, like, cache)
+    cache = options.compute.cache if named and model.digest else False
+    like = dict(value=model_features.blank())
+    return model_features.cached_tensors(key, compute, like, cache)
 
 # %% ../../nbs/rank/09_memory.ipynb #9810d56f
-def _on_labelled(features, metric, points) -> float:  # metric of some rows
-    return metric(features[points.to(features.device)])
-
-
-def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of all features
+def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> function of features
     "Define metrics on the labelled examples; for real targets, only LogME."
     if labels.targets is not None:
         rest = [name for name in registry.terms_of(names or ()) if name != "logme"]
@@ -161,11 +160,10 @@ def _label_functions(labels, names=None) -> dict[str, Callable]:  # name -> func
     of_rows = store.digest_tensors(dict(points=points))
     functions: dict[str, Callable] = {}
     for name, metric in registry.metric_functions(classes, metrics).items():
-        if names is None and name != registry.LABEL_ACCURACY:
-            continue
-        function = partial(_on_labelled, metric=metric, points=points)
-        function.key = dict(metric.key, points=of_rows)  # type: ignore[attr-defined]
-        functions[name] = function
+        if names is not None or name == registry.LABEL_ACCURACY:
+            metric.key = dict(metric.key, points=of_rows)
+            metric.labelled_points = points
+            functions[name] = metric
     return functions
 
 
@@ -182,41 +180,78 @@ def _metrics_with_labels(
         if labels is None:
             return registry.metric_functions(None, metrics)
         return _label_functions(labels, metrics)
-    metrics = members.with_plain_names((metrics or {}).items(), "metrics")
+    metrics = model_features.with_plain_names((metrics or {}).items(), "metrics")
     return metrics if labels is None else metrics | _label_functions(labels)
 
+# %% ../../nbs/rank/09_memory.ipynb #6dfe2f70
+def _grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
+    "Compute the leave-one-group-out accuracy of labelled examples."
+    basis = ridge.decompose(checks.check_features(features))
+    return left_out_groups.hits_without_groups(basis, classes, groups).mean().item()
+
+
+def _values_of(
+    models: Mapping[str, Model], metrics: Mapping[str, Callable], options: RankOptions
+) -> Outcomes:
+    "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
+    jobs = {
+        (statistic, name): (model, metric)
+        for name, model in models.items()
+        for statistic, metric in metrics.items()
+    }
+    results, failures = model_features.attempt_each(partial(_metric, options=options), jobs)
+    missing = dict(value=to_float64(math.nan))
+
+    def values_of(statistic) -> Tensor:
+        return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
+
+    reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
+    return Outcomes({statistic: values_of(statistic) for statistic in metrics}, reasons)
+
+
+def feature_metrics(
+    models: Mapping[str, Model],
+    labels: GivenLabels | None,
+    metrics: Mapping[str, Callable] | list | tuple | None,  # as for rank_models
+    options: RankOptions,
+) -> distributions.Columns:
+    "Compute the requested metrics of the models' features and, given labels, published ones."
+    metrics, groups = _metrics_with_labels(metrics, labels), options.groups
+    if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
+        points = (labels.classes >= 0).nonzero()[:, 0]
+        accuracy = partial(_grouped_accuracy, labels.classes[points], groups[points])
+        accuracy.labelled_points = points  # type: ignore[attr-defined]
+        metrics[registry.LABEL_ACCURACY] = accuracy
+    values, failures = _values_of(models, metrics, options)
+    combined = {}
+    if registered := {name: values[name] for name, f in metrics.items() if hasattr(f, "key")}:
+        combined = registry.combine_over_models(registered, oriented=True)
+    notes = [registry.combination_note(name) for name in combined]
+    return distributions.Columns(values | combined, failures, notes)
+
 # %% ../../nbs/rank/09_memory.ipynb #0e0a46b3
-def grouped_accuracy(classes: Tensor, groups: Tensor, features: Tensor) -> float:
-    "Compute the leave-one-group-out accuracy on labelled examples; -1 marks unknown labels."
-    points = (classes >= 0).nonzero()[:, 0]
-    rows = features[points.to(features.device)]
-    basis = ridge.decompose(checks.check_features(rows))
-    hits = left_out_groups.hits_without_groups(basis, classes[points], groups[points])
-    return hits.mean().item()
-
-
 @dataclass(frozen=True, eq=False)
 class MemoryEngine:
     "The engine of a ranking whose features are in memory."
 
     options: RankOptions
-    source: members.Inputs | None = None  # inputs to embed; None if all models are features
+    source: Inputs | None = None  # inputs to embed; None if all models are features
 
-    def embed(self, named: Mapping[str, Any]) -> members.Outcomes:  # name -> Model
+    def embed(self, named: Mapping[str, Any]) -> Outcomes:  # name -> Model
         "Embed the inputs with all models, and collect failures; a `Model` is returned unchanged."
-        if all(isinstance(given, members.Model) for given in named.values()):
-            return members.Outcomes({**named}, {})
-        return members.gather_models(named, self.source, self.options)
+        if all(isinstance(given, Model) for given in named.values()):
+            return Outcomes({**named}, {})
+        return model_features.gather_models(named, self.source, self.options)
 
     def draw(
         self,
         distribution: distributions.TaskDistribution,
-        models: Mapping[str, members.Model],  # models whose moments are computed, if requested
-        options: RankOptions,
+        models: Mapping[str, Model],  # models whose moments are computed, if requested
     ) -> distributions.TaskSample:
         "Draw tasks from a distribution, and compute moments if they are requested."
-        n = len(distribution.components[0].factor)
-        drawn = distributions.draw_tasks(distribution.components, self.kernel, options, n)
+        options, n = self.options, len(distribution.components[0].factor)
+        factor_of = partial(distributions.Component.leading_factor, options=options)
+        drawn = distributions.draw_tasks(distribution.components, factor_of, options, n)
         labels, *probes = drawn.tasks.long()
         probed = probes[0] if probes else None
         temperature, q = drawn.task_temperature.item(), options.tasks.n_classes
@@ -229,7 +264,7 @@ class MemoryEngine:
             skill_tasks=labels,
             probe_tasks=probed,
             moments=moments,
-            record=dict(
+            settings=dict(
                 task_temperature=temperature,
                 task_gain=drawn.top.item() / (q * temperature),
                 distinct_tasks=diversity.n_distinct,
@@ -240,14 +275,13 @@ class MemoryEngine:
 
     def score(
         self,
-        models: Mapping[str, members.Model],
+        models: Mapping[str, Model],
         tasks: Tensor,  # shape (n_tasks, n); floats are real targets
         mask: Tensor,  # shape (n,), True for training examples
-        options: RankOptions,
         *,
         probed: Tensor | None = None,  # tasks for training probes; None: no probes
-        labels: GivenLabels | None = None,  # not used, see `columns`
-    ) -> members.Outcomes:  # name -> TaskScores
+        labels: GivenLabels | None = None,  # not used, see `metric_columns`
+    ) -> Outcomes:  # name -> TaskScores
         "Compute the models' skills on tasks and, if requested, the accuracy of trained probes."
         given = dict(tasks=tasks)
         if probed is not None:
@@ -258,48 +292,6 @@ class MemoryEngine:
             probed=probed,
             mask=mask,
             digest=store.digest_tensors(given),
-            options=options.for_worker(),
+            options=self.options.for_worker(),
         )
-        return members.attempt_each(score, models, options, "models")
-
-    def kernel(self, component: distributions.Component) -> tuple[Tensor, float, float]:
-        "Factor (n, r) of a component, its largest eigenvalue, and zero, as nothing is cut."
-        Z = component.factor.to(self.options.device)
-        return Z, calibration.critical_temperature(Z, 2), 0.0
-
-    def metrics_of(
-        self, models: Mapping[str, members.Model], metrics: Mapping[str, Callable]
-    ) -> members.Outcomes:
-        "Compute statistics (n_models,) by name; the keys of failures are 'statistic of model'."
-        jobs = {
-            (statistic, name): (model, metric)
-            for name, model in models.items()
-            for statistic, metric in metrics.items()
-        }
-        results, failures = members.attempt_each(partial(_metric, options=self.options), jobs)
-        missing = dict(value=members.to_float64(math.nan))
-
-        def values_of(statistic) -> Tensor:
-            return torch.stack([results.get((statistic, k), missing)["value"] for k in models])
-
-        reasons = {f"{statistic} of {name}": why for (statistic, name), why in failures.items()}
-        return members.Outcomes({statistic: values_of(statistic) for statistic in metrics}, reasons)
-
-    def columns(
-        self,
-        models: Mapping[str, members.Model],
-        scores: Mapping[str, distributions.TaskScores],  # not used
-        labels: GivenLabels | None,
-        metrics: Mapping[str, Callable] | list | tuple | None = None,  # as for rank_models
-    ) -> distributions.Columns:
-        "Compute the requested statistics of the models and, given labels, published metrics."
-        metrics = _metrics_with_labels(metrics, labels)
-        groups = self.options.groups
-        if labels is not None and groups is not None and registry.LABEL_ACCURACY in metrics:
-            metrics[registry.LABEL_ACCURACY] = partial(grouped_accuracy, labels.classes, groups)
-        values, failures = self.metrics_of(models, metrics)
-        combined = {}
-        if registered := {name: values[name] for name, f in metrics.items() if hasattr(f, "key")}:
-            combined = registry.combine_over_models(registered, oriented=True)
-        notes = [registry.combination_note(name) for name in combined]
-        return distributions.Columns(values | combined, failures, notes)
+        return model_features.attempt_each(score, models, self.options, "models")

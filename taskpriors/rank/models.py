@@ -39,9 +39,9 @@ from ..inputs.images import ImagesLike
 from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource, text_encoder, word_means
 from ..pairs import SEARCHED_ROWS
-from ..prior.cut_prior import OVERSAMPLING
-from . import members, reference_set
-from .members import Inputs
+from ..prior.low_rank_prior import OVERSAMPLING
+from . import model_features, reference_set
+from .model_features import Inputs, ModelsLike, to_float64
 from .options import TRAIN, Compute, RankOptions, Tasks, check_keywords
 from .ranking import Ranking
 from .reference_set import ReferenceSet
@@ -311,8 +311,8 @@ def _with_synbench(ranking: Ranking, task: Task) -> Ranking:
     extra, failures = dict(ranking.extra), dict(ranking.failures)
     for column, settings in task.scores.items():
         ranked = {name: task.models[name] for name in ranking.models}
-        values, declined = members.attempt_each(partial(score_of, settings=settings), ranked)
-        extra[column] = members.to_float64([values.get(name, math.nan) for name in ranking.models])
+        values, declined = model_features.attempt_each(partial(score_of, settings=settings), ranked)
+        extra[column] = to_float64([values.get(name, math.nan) for name in ranking.models])
         failures |= {f"{column} of {name}": why for name, why in declined.items()}
     return replace(ranking, extra=extra, failures=failures)
 
@@ -327,7 +327,7 @@ def saved_in(ranking: Ranking, out: str | Path | None, *, overwrite: bool = Fals
 @documented
 @checks.entry_point
 def rank_models(
-    models: members.ModelsLike | None = None,  # a model, a list, or name -> model; None: the zoo
+    models: ModelsLike | None = None,  # a model, a list, or name -> model; None: the zoo
     images: ImagesLike | None = None,  # as for load_images; None: digits, or only features
     *,
     texts: TextsLike | None = None,  # instead of images: anything load_texts accepts
@@ -405,7 +405,7 @@ def rank_models(
 @documented
 @checks.entry_point
 def plan_models(
-    models: members.ModelsLike | None = None,  # as for rank_models
+    models: ModelsLike | None = None,  # as for rank_models
     images: ImagesLike | None = None,  # as for rank_models
     *,
     texts: TextsLike | None = None,  # as for rank_models

@@ -24,7 +24,7 @@ from ..checks import Axes, DataFrame, Series
 from ..inputs import past_scores
 from ..prior import consensus
 from ..prior.left_out_groups import evaluated_rows
-from . import forecast, record
+from . import forecast, outputs
 from .baselines import Baseline
 from .errors import carried_by_few, error_model
 from taskpriors.rank.forecast import (
@@ -108,7 +108,7 @@ def _agreement_row(
     partial_columns = [f"given_{control}" for control in reversed([*controls])]
     row |= dict.fromkeys(("spearman", "low", "high", *partial_columns), math.nan) | dict(note="")
     measured = ~values.isnan()
-    plain = record.agreement_or_reason(
+    plain = outputs.agreement_or_reason(
         rank_agreement, values[measured], truth[measured], method="spearman"
     )
     if isinstance(plain, str):
@@ -118,7 +118,7 @@ def _agreement_row(
         both = measured & ~held.isnan()
         vectors = (values[both], truth[both], held[both])
         if control != statistic:
-            partial = record.agreement_or_reason(partial_agreement, *vectors)
+            partial = outputs.agreement_or_reason(partial_agreement, *vectors)
             row[f"given_{control}"] = math.nan if isinstance(partial, str) else partial.value
     return row
 
@@ -277,7 +277,7 @@ class Ranking(Result):
     @checks.entry_point
     def accuracy(self) -> Tensor:
         "Mean accuracy of each model's probes over tasks, shape (n_models,)."
-        return record.require_metric(self.accuracies, "accuracy").mean(1)
+        return outputs.require_metric(self.accuracies, "accuracy").mean(1)
 
     def to_frame(self) -> DataFrame:
         "Return a table with one row per model, best first."
@@ -628,7 +628,7 @@ class Ranking(Result):
     ) -> Path:  # the directory used
         "Write ranking.csv, .png, .json and .safetensors into a directory, all or none."
         out = Path(out).expanduser() if overwrite else _free_folder(out)
-        record.save_ranking(self, out)
+        outputs.save_ranking(self, out)
         return out
 
     @classmethod
@@ -638,7 +638,7 @@ class Ranking(Result):
         out: str | Path,  # directory in which `save` wrote a ranking
     ) -> "Ranking":
         "Load a saved ranking."
-        saved = record.saved_fields(out)
+        saved = outputs.saved_fields(out)
         if unknown := set(saved) - {one.name for one in fields(cls)}:
             rule = f"a saved ranking must not have the field {min(unknown)!r}"
             got = f"version {saved['settings'].get('versions', {}).get('taskpriors')}"
@@ -666,5 +666,5 @@ class Ranking(Result):
     ) -> Path:  # path of the file
         "Write the ranking as a self-contained HTML page."
         path = page.check_report_path(path)
-        store.write_files({path: page.report_page(record.page_record(self))})
+        store.write_files({path: page.report_page(outputs.page_data(self))})
         return path

@@ -31,9 +31,9 @@ from ..inputs.encoders import check_device
 from ..inputs.image_source import ImageSource
 from ..inputs.sources import source_of
 from ..inputs.texts import CUT_TEXTS, TextSource
-from . import members
+from . import model_features
 from .distributions import PriorChoice
-from .members import Outcomes, RankedModel
+from .model_features import Inputs, Outcomes, RankedModel
 from .options import RankOptions
 from ..refusals import Refusal, listed, shortened
 from ..report.words import counted
@@ -278,7 +278,7 @@ _FEW = 8  # largest number of models for which missing reference models are note
 
 
 @cache
-def _reliability_record() -> dict[str, Any]:
+def _reliability_results() -> dict[str, Any]:
     "Read the results of the study of reference models, by number of ranked models."
     file = files("taskpriors.rank") / "reliability.json"
     return json.loads(file.read_text(encoding="utf-8"))
@@ -305,7 +305,7 @@ class ReferenceSet:
         "Names of the reference models, by preference."
         return tuple(reference.name for reference in self.reference_models)
 
-    def operations(self, source: members.Inputs) -> float:  # multiply-adds
+    def operations(self, source: Inputs) -> float:  # multiply-adds
         "Count the multiply-adds for embedding all inputs with the reference models."
         units = 1.0  # of the counted operations: an image, or tokens, at most 512
         if isinstance(source, TextSource):
@@ -318,7 +318,7 @@ class ReferenceSet:
         "Note on the regret of small candidate sets without reference models, or ''."
         if self.reference_models or not self.remedy or not 2 <= n_models <= _FEW:
             return ""
-        few = _reliability_record()["few"]
+        few = _reliability_results()["few"]
         return (
             "Few models define tasks poorly: on real labels, the top-ranked of two to five models "
             f"had a mean regret of {few['alone']:.1f} accuracy points, and of "
@@ -440,7 +440,7 @@ def find_references(
     return replace(reference_set, reference_models=placed, fetched=fetched)
 
 # %% ../../nbs/rank/08_reference_set.ipynb #e780e7c7
-def _cost_words(reference_set: ReferenceSet, source: members.Inputs) -> str:
+def _cost_words(reference_set: ReferenceSet, source: Inputs) -> str:
     "Describe the time and downloads of the reference models in a sentence."
     seconds = reference_set.operations(source) / (_OPERATIONS * torch.get_num_threads())
     duration = f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -462,7 +462,7 @@ _CPU_BATCH = 8  # images per forward pass on the CPU; feature maps of more do no
 
 
 def embed_unranked(
-    loaded: Mapping[str, Any], source: members.Inputs | None, options: RankOptions
+    loaded: Mapping[str, Any], source: Inputs | None, options: RankOptions
 ) -> Outcomes:  # name -> Model
     "Embed inputs with reference models or baselines; the user's pooling does not apply."
     compute = replace(options.compute, pooling=None, transform=None)
@@ -470,16 +470,16 @@ def embed_unranked(
         compute = replace(compute, batch_size=min(compute.batch_size, _CPU_BATCH))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", f".*{CUT_TEXTS}", UserWarning)
-        return members.gather_models(loaded, source, replace(options, compute=compute))
+        return model_features.gather_models(loaded, source, replace(options, compute=compute))
 
 
 def embed_references(
-    reference_set: ReferenceSet, source: members.Inputs | None, options: RankOptions
+    reference_set: ReferenceSet, source: Inputs | None, options: RankOptions
 ) -> Outcomes:
     "Load the reference models, and embed the inputs with them; there may be none of either."
     if options.compute.progress and source is not None and reference_set.names:
         print(_cost_words(reference_set, source), file=sys.stderr)
     placed = dict(zip(reference_set.names, reference_set.reference_models, strict=True))
-    loaded, broken = members.attempt_each(_load_reference, placed)
+    loaded, broken = model_features.attempt_each(_load_reference, placed)
     models, failed = embed_unranked(loaded, source, options)
     return Outcomes(models, broken | failed)

@@ -19,8 +19,9 @@ from ..inputs.images import load_images
 from ..inputs.row_pairs import Relevant, Retrieval
 from ..inputs.texts import TextSource, load_texts
 from ..prior.pair_retrieval import QueryScores, query_scores
-from . import baselines, members
+from . import baselines, model_features
 from .forecast import NEAREST
+from .model_features import Model
 from .options import RankOptions
 
 # %% ../../nbs/rank/11_retrieval.ipynb #rt000007
@@ -50,7 +51,7 @@ def _features_of(
 ) -> tuple[dict[str, Tensor], Any]:  # name -> (n_queries, d); names of queries
     "Read each model's features of the queries, by model name or in the order of the models."
     if isinstance(queries, Mapping):
-        named = members.named_models(queries)
+        named = model_features.named_models(queries)
         if named.keys() != models.keys():
             odd = sorted(named.keys() ^ models.keys())[0]
             rule = "features of the queries must have the names of the models"
@@ -120,8 +121,8 @@ class GivenQueries(NamedTuple):
     def scored(
         self,
         models: Mapping[str, Any],  # name -> Source
-        ranked: Mapping[str, members.Model],  # with features of the documents
-        unranked: Mapping[str, members.Model],  # baselines, with features of the documents
+        ranked: Mapping[str, Model],  # with features of the documents
+        unranked: Mapping[str, Model],  # baselines, with features of the documents
         options: RankOptions,
     ) -> "GivenQueries":
         "Embed the queries with ranked models and baselines, and add the scores."
@@ -129,7 +130,8 @@ class GivenQueries(NamedTuple):
         if self.source is not None:
             for name in ranked:
                 source = models[name].for_queries
-                features[name] = members.embed_model(name, source, self.source, options).features
+                queries = model_features.embed_model(name, source, self.source, options)
+                features[name] = queries.features
             if unranked:
                 seen = baselines.embed_baselines(self.source, ranked, options).results
                 features |= {name: m.features for name, m in seen.items() if name in unranked}

@@ -29,13 +29,14 @@ from taskpriors.rank import (
     distributions,
     forecast,
     labelled,
-    members,
     memory,
-    record,
+    model_features,
+    outputs,
     reference_set,
     retrieval,
 )
 from .errors import carried_by_few
+from .model_features import Model, to_float64
 from .options import TRAIN
 from .ranking import Ranking
 from .task import KnownPairs, Task
@@ -44,7 +45,7 @@ from ..report import words
 
 # %% ../../nbs/rank/12_run.ipynb #0469542b
 def _ranking_fields(
-    models: Mapping[str, members.Model],
+    models: Mapping[str, Model],
     skills: Mapping[str, distributions.TaskScores],  # scores in the table, given labels
     sampled: Mapping[str, distributions.TaskScores],  # name -> scores on sampled tasks
     moments: distributions.Moments | None,
@@ -56,12 +57,12 @@ def _ranking_fields(
         return None if any(value is None for value in values) else torch.stack(values)
 
     def column(values) -> Tensor | None:  # NaN where unknown; None if all are unknown
-        numbers = members.to_float64([math.nan if value is None else value for value in values])
+        numbers = to_float64([math.nan if value is None else value for value in values])
         return None if numbers.isnan().all() else numbers
 
     each = [1e3 * m.seconds / len(m.features) if m.seconds else None for m in models.values()]
     of_sample = stack(skills, "sampled")  # on disk, only a sample of the examples is evaluated
-    seconds = members.to_float64([model.seconds for model in models.values()])
+    seconds = to_float64([model.seconds for model in models.values()])
     for scores in [sampled] if skills is sampled else [sampled, skills]:
         seconds = seconds + torch.stack([scores[name].seconds for name in models])
     return dict(
@@ -84,9 +85,7 @@ def _ranking_fields(
 _NEAR = 0.5  # similarity above which two models are near copies
 
 
-def _near_copies(
-    baseline_models: Mapping[str, members.Model], models: Mapping[str, members.Model]
-) -> set[str]:
+def _near_copies(baseline_models: Mapping[str, Model], models: Mapping[str, Model]) -> set[str]:
     "Find the baselines that are near copies of a ranked model, by name."
     everyone = [*models.values(), *baseline_models.values()]
     index = blocks.evenly(len(everyone[0].features), 512, down=True)
@@ -100,11 +99,11 @@ def _near_copies(
 class _EmbeddedModels(NamedTuple):
     "Ranked models, reference models and baselines."
 
-    models: dict[str, members.Model]
+    models: dict[str, Model]
     failures: dict[str, str]  # name of a ranked model -> reason why it failed
     reference_set: reference_set.ReferenceSet  # standard reference models
-    reference_models: dict[str, members.Model]  # standard ones and the user's, not ranked
-    baselines: dict[str, members.Model]  # compared with the models, but not ranked
+    reference_models: dict[str, Model]  # standard ones and the user's, not ranked
+    baselines: dict[str, Model]  # compared with the models, but not ranked
     unranked_failures: dict[str, str]  # name of a reference model or baseline -> reason
 
 
@@ -148,7 +147,7 @@ def _near_copies_note(features: Sequence, seed: int) -> str:  # features: tensor
 
 
 def _groups_of(
-    task: Task, models: Mapping[str, members.Model]
+    task: Task, models: Mapping[str, Model]
 ) -> tuple[Tensor | None, str, tuple[str, ...]]:
     """Return the group of each example: the user's groups, or groups of copied examples.
 
@@ -187,7 +186,7 @@ def _embed_all(engine: disk.Engine, task: Task) -> _EmbeddedModels:
     of_hub = reference_set.hub_models(task.models, inputs)  # must precede downloads
     models, failed = engine.embed(task.models if task.rows is None else task.rows)
     failures = {**task.failures, **failed}
-    members.refuse_unless_any(models, failures)
+    model_features.refuse_unless_any(models, failures)
     passed = task.references if isinstance(task.references, Mapping) else {}
     reference_models, failed = engine.embed(passed)
     if failed:
@@ -206,11 +205,11 @@ def _embed_all(engine: disk.Engine, task: Task) -> _EmbeddedModels:
     first = next(iter(sizes))
     for name, n in sizes.items():
         checks.check_same_n(**{first: sizes[first], name: n})
-    shown: dict[str, members.Model] = {}
+    shown: dict[str, Model] = {}
     if options.compute.baselines:
         loaded, not_loaded = baselines.embed_baselines(inputs, task_models, options)
         embedded, failed = engine.embed(loaded)
-        copies = members.attempt(_near_copies, embedded, models)[0] or set()
+        copies = model_features.attempt(_near_copies, embedded, models)[0] or set()
         shown = {name: model for name, model in embedded.items() if name not in copies}
         unranked_failures |= not_loaded | failed
     return _EmbeddedModels(models, failures, standard, reference_models, shown, unranked_failures)
@@ -223,7 +222,7 @@ _NOT_VALIDATED = "No study has validated probabilities from queries on data that
 
 
 def _pair_evidence(
-    models: Mapping[str, members.Model], given: KnownPairs | None
+    models: Mapping[str, Model], given: KnownPairs | None
 ) -> forecast.ScoreEvidence | None:
     "Form evidence from known pairs about two or more models, if all of them have scores."
     if given is None or len(models) < 2:
@@ -255,7 +254,7 @@ class _EngineResults(NamedTuple):
 
     task_sample: distributions.TaskSample
     scores: dict[str, distributions.TaskScores]  # scores on the sampled tasks
-    models: dict[str, members.Model]  # models with complete scores
+    models: dict[str, Model]  # models with complete scores
     labelled: distributions.LabelledSkills | None  # None without labels
     columns: distributions.Columns
     to_label: Tensor | None  # row numbers of examples to label, in labelling order
@@ -297,18 +296,16 @@ def _compute_results(
         reference_models=embedded.reference_models,
         kernel=_prior_kernel(engine, task.prior, len(mask)),
     )
-    task_sample = engine.draw(distribution, embedded.models, options)
+    task_sample = engine.draw(distribution, embedded.models)
     options.advance_bar(n_drawn)
     tasks, probed = task_sample.skill_tasks, task_sample.probe_tasks
-    scores, failed = engine.score(
-        embedded.models, tasks, mask, options, probed=probed, labels=labels
-    )
+    scores, failed = engine.score(embedded.models, tasks, mask, probed=probed, labels=labels)
     models = {name: embedded.models[name] for name in scores}
     failures = embedded.failures | failed
-    members.refuse_unless_any(models, failures)
+    model_features.refuse_unless_any(models, failures)
     of_baselines = distributions.ScoredBaselines({}, {}, {})
     if embedded.baselines:
-        skills, unscored = engine.score(embedded.baselines, tasks, mask, options)
+        skills, unscored = engine.score(embedded.baselines, tasks, mask)
         scored = {name: embedded.baselines[name] for name in skills}
         of_baselines = distributions.ScoredBaselines(scored, skills, unscored)
     of_labels, has_label = None, torch.zeros(len(mask), dtype=torch.bool)
@@ -320,8 +317,8 @@ def _compute_results(
         )
         models = {name: model for name, model in models.items() if name in of_labels.skills}
         failures = failures | of_labels.failures
-        members.refuse_unless_any(models, failures)
-    columns = engine.columns(models, scores, labels, task.metrics)
+        model_features.refuse_unless_any(models, failures)
+    columns = disk.metric_columns(models, scores, labels, task.metrics, options)
     if (moments := task_sample.moments) is not None:
         rows = [name in models for name in embedded.models]
         some = moments._replace(mean=moments.mean[rows], variance=moments.variance[rows])
@@ -361,14 +358,14 @@ def _candidate_notes(models, distribution, n_consensus_examples) -> list[str]:
         return notes
     index, alike = blocks.evenly(n, 256, down=True), torch.eye(len(models))
     if n >= 4 and len(distribution.members) > 1:
-        some, failures = members.attempt_each(lambda model: model.rows(index), models)
+        some, failures = model_features.attempt_each(lambda model: model.rows(index), models)
         if not failures:  # files may have been deleted
             alike = distributions.feature_copies(list(some.values()), 256)
     names = [words.shortened(name, 40) for name in models]
     return consensus.candidate_notes(names, alike, prior=one, consensus=distribution.consensus)
 
 # %% ../../nbs/rank/12_run.ipynb #47f32b8f
-def _labels_record(labels: row_labels.GivenLabels, source: str) -> dict[str, Any]:
+def _label_settings(labels: row_labels.GivenLabels, source: str) -> dict[str, Any]:
     "Describe the labels as a JSON object: numbers of classes and labels, and their source."
     classes = labels.classes[labels.classes >= 0]
     if labels.targets is not None:
@@ -412,7 +409,7 @@ def _settings_of(
         **task_options,
         seed=options.seed,
         scoring=options.scoring,
-        **task_sample.record,
+        **task_sample.settings,
         n_train=int(mask.sum()),
         device=str(options.device),
         dtype=next(iter(models.values())).dtype,
@@ -436,7 +433,7 @@ def _settings_of(
         regime = (moments.scale / moments.temperature).item()
         settings |= dict(temperature=moments.temperature.item(), edge_regime=regime)
     if task.labels is not None and (of_labels := results.labelled) is not None:
-        labels = _labels_record(task.labels, task.labels_from) | dict(components=of_labels.weights)
+        labels = _label_settings(task.labels, task.labels_from) | dict(components=of_labels.weights)
         scores = of_labels.scores or results.baselines.scores  # the latter for a single model
         if scores is not None:
             numbers = scores._asdict().items()
@@ -546,7 +543,9 @@ def _assemble(
         extra=extra,
         failures=results.failures,
         settings=settings,
-        drawn=None if task.inputs is None else record.preview_tasks(drawn_tasks, mask, task.inputs),
+        drawn=None
+        if task.inputs is None
+        else outputs.preview_tasks(drawn_tasks, mask, task.inputs),
         to_label=results.to_label,
         groups=task.options.groups,
         reason="" if moments is None else moments.edge_reason(len(mask)),
@@ -591,7 +590,7 @@ def _label_column(rows: Tensor, labels: row_labels.GivenLabels, points: Tensor) 
 
 
 def _label_columns(
-    models: Mapping[str, members.Model], labels: row_labels.GivenLabels | None
+    models: Mapping[str, Model], labels: row_labels.GivenLabels | None
 ) -> dict[str, int]:
     "Find models with the labels among their features: name -> column."
     if labels is None:
@@ -649,14 +648,14 @@ def _count_steps(task: Task, embedded: _EmbeddedModels) -> tuple[int, int]:
 _SAMPLES = (1000, consensus.COMPARED_EXAMPLES)  # for the effective dimension, for shared structure
 
 
-def _sampled_rows(models: Mapping[str, members.Model], n: int) -> dict[str, tuple[Tensor, ...]]:
+def _sampled_rows(models: Mapping[str, Model], n: int) -> dict[str, tuple[Tensor, ...]]:
     "Read two samples of each model's features, of _SAMPLES examples; skip deleted files."
     samples = [blocks.evenly(n, most) for most in _SAMPLES]
 
     def read(model) -> tuple[Tensor, ...]:
         return model.rows(torch.cat(samples)).split([len(rows) for rows in samples])
 
-    return members.attempt_each(read, models).results
+    return model_features.attempt_each(read, models).results
 
 
 def _rank_with(engine: disk.Engine, task: Task) -> Ranking:

@@ -25,7 +25,8 @@ from ..inputs.row_pairs import Retrieval
 from ..inputs.texts import TextsLike, TextSource
 from ..prior.left_out_groups import Grouping
 from ..prior.pair_retrieval import blocks_of_pairs
-from . import disk, distributions, members, memory, retrieval
+from . import disk, distributions, memory, model_features, retrieval
+from .model_features import Inputs, ModelsLike
 from .options import TRAIN, RankOptions
 from ..refusals import shortened
 from ..synbench.score import SynBenchSettings
@@ -52,7 +53,7 @@ def _requested(
     elif isinstance(metrics, Mapping):
         names = {name for name in ON_REQUEST if metrics.get(name) is True}
         others = [(name, metric) for name, metric in metrics.items() if name not in names]
-        plain = members.with_plain_names(others, "metrics")
+        plain = model_features.with_plain_names(others, "metrics")
         scores = {k: v for k, v in plain.items() if isinstance(v, SynBenchSettings)}
         rest = {k: v for k, v in plain.items() if k not in scores}
     return rest, scores, names
@@ -118,7 +119,7 @@ def _known_pairs(
 # %% ../../nbs/rank/11_task.ipynb #tk000023
 def _images_for(
     images: ImagesLike | TextSource | None, models: Mapping[str, Any], options: RankOptions
-) -> members.Inputs | None:
+) -> Inputs | None:
     "Load the inputs of a ranking and check the model names; None if all models are features."
     if images is None and all(sources.source_of(model).is_features for model in models.values()):
         return None
@@ -143,7 +144,7 @@ def _checked_references(
     if choice.kind != "consensus":
         rule = "`references` can only be used with the consensus prior"
         checks.refuse(rule, choice.description, "leave `prior` out")
-    named = members.with_plain_names(named.items(), "references")
+    named = model_features.with_plain_names(named.items(), "references")
     if both := [name for name in named if name in models]:
         remedy = "rename the reference model"
         rule = "a reference model must not have the name of a ranked model"
@@ -166,7 +167,7 @@ class Task:
 
     options: RankOptions
     models: Mapping[str, sources.Source]  # ranked models
-    inputs: members.Inputs | None  # images or texts; None if all models are features
+    inputs: Inputs | None  # images or texts; None if all models are features
     prior: distributions.PriorChoice
     references: ReferencesLike | None  # "standard", name -> model, or None
     metrics: Mapping[str, Callable] | list | tuple | None  # statistics of features
@@ -199,7 +200,7 @@ class Task:
         return replace(self, options=options, labels=labels, pairs=pairs, unresolved=None)
 
 
-def _origin_of(labels: row_labels.LabelsLike | None, inputs: members.Inputs | None) -> str:
+def _origin_of(labels: row_labels.LabelsLike | None, inputs: Inputs | None) -> str:
     "Describe where labels come from."
     if isinstance(labels, row_labels.LabelColumn):
         labels = labels.source
@@ -281,7 +282,7 @@ def _open_rows(models, options, choice, needs) -> tuple:  # name -> RowMatrix, f
 
 # %% ../../nbs/rank/11_task.ipynb #tk000018
 def read_task(
-    models: members.ModelsLike | None,  # a model, a list, or name -> model; None: the zoo
+    models: ModelsLike | None,  # a model, a list, or name -> model; None: the zoo
     images: ImagesLike | None,  # as for `rank_models`
     options: RankOptions,
     *,
@@ -302,7 +303,7 @@ def read_task(
         accuracy=options.accuracy or "accuracy" in on_request,
         moments=options.moments or not on_request.isdisjoint(("mean", "variance")),
     )
-    named = members.named_models(models)
+    named = model_features.named_models(models)
     points = None
     if images is None and texts is None:
         named, points = row_labels.rows_of_frames(named)
@@ -312,7 +313,7 @@ def read_task(
     on_disk = options.compute.on_disk
     if on_disk is None:
         on_disk = _stays_on_disk(named, needs)
-    source = images if texts is None else members.texts_for(texts, images, models)
+    source = images if texts is None else model_features.texts_for(texts, images, models)
     references = _checked_references(references, named, choice)
     own = references if isinstance(references, Mapping) else {}
     inputs, rows, failures = None, None, {}

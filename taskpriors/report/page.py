@@ -93,15 +93,15 @@ def _size_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     return dict(points=points, columns=columns, rows=[(down(v), f"{v:.4g}") for v in heights])
 
 # %% ../../nbs/report/04_page.ipynb #ee56b992
-def _drawn_tasks(record) -> Iterator[dict]:  # yields the stored tasks, for the page
-    tasks, models = record["drawn"], record["models"]
+def _drawn_tasks(data) -> Iterator[dict]:  # yields the stored tasks, for the page
+    tasks, models = data["drawn"], data["models"]
     for k, number in enumerate(tasks["tasks"]):
-        classes: list = [[] for _ in range(record["settings"]["n_classes"])]
+        classes: list = [[] for _ in range(data["settings"]["n_classes"])]
         for point, c in enumerate(tasks["classes"][k]):
             classes[c].append(point)
         probes = []  # models by accuracy, best first
-        if record["drawn_accuracy"]:
-            accuracies = [row[k] for row in record["drawn_accuracy"]]
+        if data["drawn_accuracy"]:
+            accuracies = [row[k] for row in data["drawn_accuracy"]]
             probes = sorted(zip(models, accuracies, strict=True), key=lambda pair: -pair[1])
         yield dict(number=number + 1, probes=probes, classes=classes)
 
@@ -121,7 +121,7 @@ def _shown_settings(settings) -> dict[str, object]:  # row label -> value
     }
 
 # %% ../../nbs/report/04_page.ipynb #03057d65
-def report_page(record: Mapping[str, Any]) -> str:
+def report_page(data: Mapping[str, Any]) -> str:
     "Render a ranking, converted to a dictionary, as a self-contained HTML page."
     import jinja2
     from markupsafe import Markup
@@ -138,8 +138,8 @@ def report_page(record: Mapping[str, Any]) -> str:
     page.filters |= dict(level=lambda p: bisect_left(_LIMITS, p), shortened=shortened)
     page.filters |= dict(signed=_signed, place=_axis_position)
 
-    rows, verdict = record["ranking"], record["verdict"]
-    models = record["settings"].get("models", {})
+    rows, verdict = data["ranking"], data["verdict"]
+    models = data["settings"].get("models", {})
     headline, _, rest = verdict.partition("; expected regret")
     if rest:
         headline, rest = f"{headline}.", f"Expected regret{rest}"
@@ -152,38 +152,38 @@ def report_page(record: Mapping[str, Any]) -> str:
     judges = [row for row in rows if "consensus_weight" in row]
     chart = _size_chart(sized) if len(sized) > 1 else None
     contents = dict(table="Models") | (dict(parameters="Parameters") if chart else {})
-    contents |= dict(pairs="Head to head") if record["pairs"] and len(rows) > 1 else {}
-    contents |= dict(labels="Labels") if record.get("label_path") else {}
+    contents |= dict(pairs="Head to head") if data["pairs"] and len(rows) > 1 else {}
+    contents |= dict(labels="Labels") if data.get("label_path") else {}
     contents |= dict(judges="Consensus weights") if judges else {}
-    tasks = list(_drawn_tasks(record)) if record["drawn"] and record["drawn"]["shown"] else []
+    tasks = list(_drawn_tasks(data)) if data["drawn"] and data["drawn"]["shown"] else []
     contents |= dict(tasks="Tasks") if tasks else {}
-    on_labels = record.get("label_agreement") if len(rows) > 3 else None
-    if record["agreement"] or on_labels:
+    on_labels = data.get("label_agreement") if len(rows) > 3 else None
+    if data["agreement"] or on_labels:
         contents |= dict(agreement="Agreement")
     contents |= dict(trust="What to trust")
-    contents |= dict(failures="Failures") if record["failures"] else {}
-    shown = {name: value for name, value in record.items() if name != "drawn"}
+    contents |= dict(failures="Failures") if data["failures"] else {}
+    shown = {name: value for name, value in data.items() if name != "drawn"}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     html = page.from_string(form).render(
-        record,
+        data,
         title=f"Ranking of {counted(len(rows), 'model')}",
         headline=headline,
         rest=rest,
-        points=counted_points(record["settings"]),
+        points=counted_points(data["settings"]),
         contents=(contents | dict(made="Settings")).items(),
         span=span,
-        label_path=record.get("label_path"),
+        label_path=data.get("label_path"),
         label_agreement=on_labels,
         chart=chart,
         n_unsized=len(rows) - len(sized),
         judges=sorted(judges, key=lambda row: -row["consensus_weight"])[:HEAD_TO_HEAD],
         tasks=tasks,
-        options=_shown_settings(record["settings"]),
-        versions=record["settings"].get("versions", {}),
-        command=record["settings"].get("command", ""),
+        options=_shown_settings(data["settings"]),
+        versions=data["settings"].get("versions", {}),
+        command=data["settings"].get("command", ""),
         today=date.today().isoformat(),
         digests={name: entry["features"] for name, entry in models.items()},
-        data=json_ready(shown | dict(values=record["table"]["values"])),
+        data=json_ready(shown | dict(values=data["table"]["values"])),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )

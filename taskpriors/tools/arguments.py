@@ -96,7 +96,7 @@ def load_points(given: dict) -> Any:  # image or text source; None if all models
     from taskpriors.inputs.images import load_images
     from taskpriors.inputs.sources import is_feature_file
     from taskpriors.inputs.texts import load_texts
-    from taskpriors.rank.members import texts_for
+    from taskpriors.rank.model_features import texts_for
 
     if "texts" in given:
         names = ["text_column", "limit", "label_column"]
@@ -161,7 +161,7 @@ def _with_prefixes(given: dict) -> list:  # names, or results of `prefixed`
 # %% ../../nbs/tools/07_arguments.ipynb #opt00002
 def ranking_options(given: dict, points: object) -> dict[str, Any]:  # points: from load_points
     "Return the options of a command as options of `rank_models`."
-    from taskpriors.rank.members import named_models
+    from taskpriors.rank.model_features import named_models
     from taskpriors.rank.task import ON_REQUEST
 
     others = _OF_IMAGES + _OF_TEXTS + _OF_LABELS + _OF_COMMAND

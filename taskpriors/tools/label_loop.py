@@ -26,8 +26,8 @@ from ..inputs.row_labels import INPUTS, check_inputs, inputs_digest
 from ..inputs.texts import TextsLike, TextSource, load_texts
 from ..rank.models import rank_models
 from ..rank.options import Compute
+from ..rank.outputs import picture_address
 from ..rank.ranking import Ranking
-from ..rank.record import picture_address
 from ..report.plots import drawn_png
 from ..report.words import counted, shortened
 from ..signatures import documented
@@ -261,12 +261,12 @@ class _LabelLoop:
 
     @property
     def ranks_next(self) -> bool:
-        "Will the next label complete a batch or the list of examples?"
+        "Whether the next label completes a batch or the list of examples."
         return len(self.answers) + 1 - self.n_ranked >= self.batch or len(self._left()) == 1
 
     @property
     def is_done(self) -> bool:
-        "Is the ranking decided, or is every listed example labelled?"
+        "Whether the ranking is decided or every listed example is labelled."
         return self.current is None or (self.n_ranked > 0 and self.ranking.decided)
 
     def answer(self, label: str) -> None:

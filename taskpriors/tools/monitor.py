@@ -28,7 +28,7 @@ from ..inputs import accepted_models, encoders, pooling, row_labels, sources
 from ..prior import posterior
 from ..prior.heldout import error_on_basis
 from ..prior.left_out_groups import error_without_groups
-from ..rank import errors, forecast, members, options
+from ..rank import errors, forecast, model_features, options
 from ..report.words import counted
 from ..signatures import documented
 from . import fixed_tasks
@@ -159,7 +159,7 @@ def _from_rank_zero(measure: Callable[[], Step]) -> Step:
     "Measure on rank zero and broadcast the step; an error is raised on every rank."
     if not (dist.is_available() and dist.is_initialized()):
         return measure()
-    box = [members.attempt(measure) if dist.get_rank() == 0 else (None, None)]
+    box = [model_features.attempt(measure) if dist.get_rank() == 0 else (None, None)]
     dist.broadcast_object_list(box, src=0)
     step, error = box[0]
     if step is None:
@@ -475,7 +475,7 @@ class Monitor:
     def _measure(self, model, step, loss) -> Step:  # with the reason if it failed
         start = time.perf_counter()
         X = self._features(model)
-        measured, failure = members.attempt(self._evaluate, X)
+        measured, failure = model_features.attempt(self._evaluate, X)
         seconds = time.perf_counter() - start
         measured = measured or dict(failure=failure)
         return Step(step=step, loss=loss, dimension=X.shape[1], seconds=seconds, **measured)
