@@ -17,6 +17,7 @@ import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
 from ..svd import FeatureSVD, feature_svd, present_classes
+from .discriminants import shrunk_h_score
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
 def _evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -> Tensor:
@@ -204,10 +205,5 @@ class ClassSums(NamedTuple):
         "Compute `regularized_h_score`, with `fourth` the mean of |x - mean|^4."
         sums, _ = self.above_rounding(eps)
         n, d = sums.n, len(sums.V)
-        variance = sums.s**2 / n
-        square = variance.square().sum()
-        distance = (square - variance.sum() ** 2 / d) / d
-        rho = min((fourth - square) / (n * d), distance) / distance if distance > 0 else 0.0
-        shrunk = (1 - rho) * variance + rho * variance.sum() / d
         between = ((sums.s[:, None] * sums.inside).square() / (n * sums.share)).sum(1) / (n - 1)
-        return ((1 - rho) * between / shrunk).sum().item()
+        return shrunk_h_score(sums.s**2 / n, between, fourth, n=n, d=d)
