@@ -136,7 +136,7 @@ def labelled_points(
     return X, y, counts
 
 # %% ../nbs/core/07_svd.ipynb #1ed01702
-def ledoit_wolf_shrinkage(
+def ledoit_wolf_weight(
     eigenvalues: Tensor,  # of the covariance with divisor n, shape (r,); zeros may be left out
     fourth: Tensor | float,  # mean over the examples of norm(x - mean)^4
     *,

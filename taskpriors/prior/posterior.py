@@ -25,7 +25,7 @@ from .prefix import check_given
 from ..results import Result
 from ..ridge_tasks import CheckedTasks
 from ..signatures import documented
-from ..svd import ledoit_wolf_shrinkage
+from ..svd import ledoit_wolf_weight
 
 # %% ../../nbs/prior/22_posterior.ipynb #eb484b78
 def _sequential_log_probs(
@@ -333,7 +333,7 @@ def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)
     rows = rows - rows.mean(0)
     S = rows.T @ rows / k
     fourth = rows.square().sum(1).square().mean()
-    share = ledoit_wolf_shrinkage(torch.linalg.eigvalsh(S), fourth, n=k, d=p)
+    share = ledoit_wolf_weight(torch.linalg.eigvalsh(S), fourth, n=k, d=p)
     target = S.trace() / p * torch.eye(p, dtype=rows.dtype)
     return k / (k - 1) * ((1 - share) * S + share * target)
 

@@ -14,13 +14,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from taskpriors.svd import (
-    FeatureSVD,
-    class_means,
-    feature_svd,
-    labelled_points,
-    ledoit_wolf_shrinkage,
-)
+from ..svd import FeatureSVD, class_means, feature_svd, labelled_points, ledoit_wolf_weight
 from . import heads
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
@@ -62,7 +56,7 @@ def shrunk_h_score(
     d: int,  # number of features
 ) -> float:
     "Return the regularised H-score from the eigenvalues of the covariance."
-    rho = ledoit_wolf_shrinkage(variance, fourth, n=n, d=d)
+    rho = ledoit_wolf_weight(variance, fourth, n=n, d=d)
     shrunk = (1 - rho) * variance + rho * variance.sum() / d
     return ((1 - rho) * between / shrunk).sum().item()
 
