@@ -14,8 +14,9 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, class_means, feature_svd, labelled_points, ledoit_wolf_weight
+from ..svd import FeatureSVD, class_means, feature_svd, labelled_points
 from . import heads
+from .evidence import shrunk_h_score
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
 @documented
@@ -45,20 +46,6 @@ def h_score(
         rule = "features must have rank below n - 2"
         checks.warn(rule, got, "use regularized_h_score")
     return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
-
-# %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
-def shrunk_h_score(
-    variance: Tensor,  # nonzero eigenvalues of the covariance with divisor n, shape (r,)
-    between: Tensor,  # variance of the class means along its eigenvectors, shape (r,)
-    fourth: Tensor | float,  # mean over the examples of norm(x - mean)^4
-    *,
-    n: int,  # number of examples
-    d: int,  # number of features
-) -> float:
-    "Return the regularised H-score from the eigenvalues of the covariance."
-    rho = ledoit_wolf_weight(variance, fourth, n=n, d=d)
-    shrunk = (1 - rho) * variance + rho * variance.sum() / d
-    return ((1 - rho) * between / shrunk).sum().item()
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #3a51c0ea
 def varying_svd(X: Tensor, svd: FeatureSVD | None) -> FeatureSVD:
