@@ -134,3 +134,17 @@ def labelled_points(
     X = checks.check_features(features, min_rows=min_rows).detach()
     y, counts = present_classes(labels, n=len(X), device=X.device)
     return X, y, counts
+
+# %% ../nbs/core/07_svd.ipynb #1ed01702
+def ledoit_wolf_weight(
+    eigenvalues: Tensor,  # of the covariance with divisor n, shape (r,); zeros may be left out
+    fourth: Tensor | float,  # mean over the examples of norm(x - mean)^4
+    *,
+    n: int,  # number of examples
+    d: int,  # number of features
+) -> float:  # in [0, 1]
+    "Return the intensity of shrinkage towards a multiple of the identity (Ledoit and Wolf 2004)."
+    mean = eigenvalues.sum() / d
+    distance = (eigenvalues - mean).square().sum() + (d - len(eigenvalues)) * mean.square()
+    error = (fourth - eigenvalues.square().sum()) / n
+    return (error / distance).clamp(0, 1).item() if distance > 0 else 0.0

@@ -25,6 +25,7 @@ from .prefix import check_given
 from ..results import Result
 from ..ridge_tasks import CheckedTasks
 from ..signatures import documented
+from ..svd import ledoit_wolf_weight
 
 # %% ../../nbs/prior/22_posterior.ipynb #eb484b78
 def _sequential_log_probs(
@@ -331,10 +332,9 @@ def shrunk_covariance(rows: Tensor) -> Tensor:  # shape (p, p)
     k, p = rows.shape
     rows = rows - rows.mean(0)
     S = rows.T @ rows / k
+    fourth = rows.square().sum(1).square().mean()
+    share = ledoit_wolf_weight(torch.linalg.eigvalsh(S), fourth, n=k, d=p)
     target = S.trace() / p * torch.eye(p, dtype=rows.dtype)
-    distance = (S - target).square().sum()
-    noise = (rows.square().sum(1).square().sum() / k - S.square().sum()) / k
-    share = (noise / distance).clamp(0, 1) if distance > 0 else 1.0
     return k / (k - 1) * ((1 - share) * S + share * target)
 
 # %% ../../nbs/prior/22_posterior.ipynb #c42d7fdc

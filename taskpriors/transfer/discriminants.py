@@ -14,8 +14,9 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, class_means, feature_svd, labelled_points, present_classes
+from ..svd import FeatureSVD, class_means, feature_svd, labelled_points
 from . import heads
+from .evidence import shrunk_h_score
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #15e0ac3b
 @documented
@@ -46,19 +47,6 @@ def h_score(
         checks.warn(rule, got, "use regularized_h_score")
     return float((counts * class_means(svd.U, y, counts).square().sum(1)).sum())
 
-# %% ../../nbs/transfer/06_discriminants.ipynb #9a2f49e6
-def _ledoit_wolf_shrinkage(svd: FeatureSVD) -> float:  # in [0, 1]
-    "Return the intensity of Ledoit-Wolf shrinkage towards the identity (Ledoit and Wolf 2004)."
-    n, d = svd.n, svd.d
-    unit = svd.S.max() if len(svd.S) else 1.0  # avoids an overflow of fourth powers
-    trace = (svd.S / unit).square().sum() / n
-    square = (svd.S / unit).pow(4).sum() / n**2
-    fourth = (svd.scores / unit).square().sum(1).square().sum() / n
-    distance = (square - trace**2 / d) / d
-    if distance <= 0:
-        return 0.0
-    return float(torch.minimum((fourth - square) / (n * d), distance) / distance)
-
 # %% ../../nbs/transfer/06_discriminants.ipynb #3a51c0ea
 def varying_svd(X: Tensor, svd: FeatureSVD | None) -> FeatureSVD:
     "Return the SVD of features, or raise `ValueError` if all rows are equal."
@@ -86,12 +74,10 @@ def regularized_h_score(
     """
     X, y, counts = labelled_points(features, labels)
     svd = varying_svd(X, svd)
-    rho = _ledoit_wolf_shrinkage(svd)
-    variance = svd.S.square() / svd.n
-    shrunk = (1 - rho) * variance + rho * variance.sum() / svd.d
-    squares = class_means(svd.scores, y, counts).square()
-    between = (counts[:, None] * squares).sum(0) / (svd.n - 1)
-    return float((1 - rho) * (between / shrunk).sum())
+    scores, S = svd.scores / svd.S[0], svd.S / svd.S[0]  # avoids an overflow of fourth powers
+    between = (counts[:, None] * class_means(scores, y, counts).square()).sum(0) / (svd.n - 1)
+    fourth = scores.square().sum(1).square().mean()
+    return shrunk_h_score(S.square() / svd.n, between, fourth, n=svd.n, d=svd.d)
 
 # %% ../../nbs/transfer/06_discriminants.ipynb #f4216162
 def lda_posterior(
@@ -170,8 +156,8 @@ def ped(
 
     Reference: Li et al. 2023, Exploring model transferability through the lens of potential energy.
     """
-    X = checks.check_features(features).detach().double()
-    y, counts = present_classes(labels, n=len(X), device=X.device)
+    X, y, counts = labelled_points(features, labels)
+    X = X.double()
     radius = checks.check_number(radius, "radius", low=0, high=1e6)
     time_step = checks.check_number(time_step, "time_step", low=0, high=1e6)
     deviation = X.std(0, correction=0).clamp_min(1e-3)

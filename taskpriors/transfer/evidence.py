@@ -16,7 +16,7 @@ from torch import Tensor
 import taskpriors.checks as checks
 from ..checks import ArrayLike
 from ..signatures import documented
-from ..svd import FeatureSVD, feature_svd, present_classes
+from ..svd import FeatureSVD, feature_svd, ledoit_wolf_weight, present_classes
 
 # %% ../../nbs/transfer/05_evidence.ipynb #368dc58e
 def _evidence_profile(lam: Tensor, s2: Tensor, z: Tensor, rest: Tensor, n: int) -> Tensor:
@@ -163,6 +163,20 @@ def logme(
         labels = torch.eye(len(counts), dtype=torch.float64)[y.cpu()]
     return float(_log_evidence(X, labels, svd=svd)[0].mean())
 
+# %% ../../nbs/transfer/05_evidence.ipynb #9a2f49e6
+def shrunk_h_score(
+    variance: Tensor,  # nonzero eigenvalues of the covariance with divisor n, shape (r,)
+    between: Tensor,  # variance of the class means along its eigenvectors, shape (r,)
+    fourth: Tensor | float,  # mean over the examples of norm(x - mean)^4
+    *,
+    n: int,  # number of examples
+    d: int,  # number of features
+) -> float:
+    "Return the regularised H-score from the eigenvalues of the covariance."
+    rho = ledoit_wolf_weight(variance, fourth, n=n, d=d)
+    shrunk = (1 - rho) * variance + rho * variance.sum() / d
+    return ((1 - rho) * between / shrunk).sum().item()
+
 # %% ../../nbs/transfer/05_evidence.ipynb #6ee4bbdb
 class ClassSums(NamedTuple):
     "Sums of features by class, from one pass over the rows."
@@ -204,10 +218,5 @@ class ClassSums(NamedTuple):
         "Compute `regularized_h_score`, with `fourth` the mean of |x - mean|^4."
         sums, _ = self.above_rounding(eps)
         n, d = sums.n, len(sums.V)
-        variance = sums.s**2 / n
-        square = variance.square().sum()
-        distance = (square - variance.sum() ** 2 / d) / d
-        rho = min((fourth - square) / (n * d), distance) / distance if distance > 0 else 0.0
-        shrunk = (1 - rho) * variance + rho * variance.sum() / d
         between = ((sums.s[:, None] * sums.inside).square() / (n * sums.share)).sum(1) / (n - 1)
-        return ((1 - rho) * between / shrunk).sum().item()
+        return shrunk_h_score(sums.s**2 / n, between, fourth, n=n, d=d)

@@ -76,9 +76,9 @@ class _HessianProducts:
         "Multiply a flat vector by the Hessian at a flat head."
         A, _, beta = self.problem
         self.n_products += 1
-        if not np.array_equal(theta, self.theta):  # scipy passes copies
+        if not np.array_equal(theta, self.theta):
             W, b = _unflatten(theta, self.problem)
-            self.theta, self.P = theta, torch.addmm(b, W, A.T).softmax(0)
+            self.theta, self.P = theta.copy(), torch.addmm(b, W, A.T).softmax(0)
         V, c = _unflatten(v, self.problem)
         G = torch.addmm(c, V, A.T)
         R = self.P * (G - (self.P * G).sum(0)) / len(A)
