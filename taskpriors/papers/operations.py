@@ -99,9 +99,9 @@ def mixture_operations(features: ArrayLike, labels: ArrayLike) -> int:
     "Count the operations that fit the mixture of N-LEEP, from its shape and number of EM steps."
     X = checks.check_features(features).detach()
     _, counts = svd.present_classes(labels, n=len(X))
-    mixture, Z = leep.unfitted_mixture(svd.feature_svd(X), len(counts))
+    mixture, Z = leep.fitted_mixture(svd.feature_svd(X), len(counts))
     (n, r), k = Z.shape, mixture.n_components
-    return mixture.fit(Z).n_iter_ * (4 * n * k * r**2 + k * r**3 // 3)
+    return mixture.n_iter_ * (4 * n * k * r**2 + k * r**3 // 3)
 
 
 @documented

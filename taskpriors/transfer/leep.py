@@ -80,13 +80,13 @@ def nce(
     return float(total / J.sum())
 
 # %% ../../nbs/transfer/02_leep.ipynb #619f11ad
-def unfitted_mixture(
+def fitted_mixture(
     svd: FeatureSVD,
     n_classes: int,
     n_components: int | None = None,  # None: one for every ten examples or every class
     seed: int = 0,
 ) -> tuple["GaussianMixture", np.ndarray]:  # mixture and its training data (n, p)
-    "Form a Gaussian mixture with full covariances, and the leading principal components to fit."
+    "Fit a Gaussian mixture with full covariances to the leading principal components."
     from sklearn.mixture import GaussianMixture
 
     if n_components is None:
@@ -100,33 +100,8 @@ def unfitted_mixture(
     p = min(int((share < 0.8 - 1e-12).sum()) + 1, len(share))
     scores = svd.scores[:, :p] * (svd.n**0.5 / svd.S[0])  # the first column has variance one
     Z = scores.detach().cpu().numpy()
-    return GaussianMixture(n_components, max_iter=300, random_state=seed), Z
-
-# %% ../../nbs/transfer/02_leep.ipynb #6c0f3e02
-def _is_fixed_point(mixture: "GaussianMixture", Z: np.ndarray, cluster: np.ndarray) -> bool:
-    """Return whether Gaussians fitted to clusters give each example to its cluster, with certainty.
-
-    The examples `Z` have shape (n, p), their clusters shape (n,); the mixture says how many
-    clusters there are and which variance is added in all directions.
-    """
-    floor = mixture.reg_covar
-    counts = np.bincount(cluster, minlength=mixture.n_components)
-    if counts.min() == 0:
-        return False
-    n, p = Z.shape
-    squares, own, others = np.square(Z).sum(1), np.empty(n), np.full(n, -np.inf)
-    for k, count in enumerate(counts):
-        inside = cluster == k
-        mean = Z[inside].mean(0)
-        s, Vt = np.linalg.svd((Z[inside] - mean) / count**0.5, full_matrices=False)[1:]
-        share = s**2 / (s**2 + floor)
-        lengths = squares - 2 * Z @ mean + mean @ mean
-        distances = (lengths - np.square(Z @ Vt.T - Vt @ mean) @ share) / floor
-        logdet = np.log(s**2 + floor).sum() + (p - len(s)) * np.log(floor)
-        log_p = np.log(count) - (distances + logdet) / 2
-        own[inside] = log_p[inside]
-        others[~inside] = np.maximum(others, log_p)[~inside]
-    return bool((own - others > 800).all())
+    mixture = GaussianMixture(n_components, max_iter=300, random_state=seed)
+    return mixture.fit(Z), Z
 
 # %% ../../nbs/transfer/02_leep.ipynb #5236c468
 @checks.entry_point
@@ -134,21 +109,15 @@ def task_mixture(
     features: ArrayLike,  # shape (n, d)
     labels: ArrayLike,  # class of each example, shape (n,)
     *,
-    n_components: int | None = None,  # number of mixture components; None: see unfitted_mixture
+    n_components: int | None = None,  # number of mixture components; None: see fitted_mixture
     seed: int = 0,  # seed for the initialisation of the mixture
     svd: FeatureSVD | None = None,  # feature_svd(features), if available
 ) -> Tensor:  # shape (n, n_components), float64, rows sum to one
-    "Fit a Gaussian mixture and return its posterior at each example."
-    from sklearn.cluster import KMeans
-
+    "Return the posterior of `fitted_mixture` at each example."
     X, _, counts = labelled_points(features, labels)
     svd = feature_svd(X, svd)
-    mixture, Z = unfitted_mixture(svd, len(counts), n_components, seed)
-    k = mixture.n_components
-    cluster = KMeans(k, n_init=1, random_state=seed).fit(Z).labels_  # the start of the mixture
-    certain = _is_fixed_point(mixture, Z, cluster)
-    posterior = np.eye(k)[cluster] if certain else mixture.fit(Z).predict_proba(Z)
-    return torch.from_numpy(posterior).to(svd.U.device)
+    mixture, Z = fitted_mixture(svd, len(counts), n_components, seed)
+    return torch.from_numpy(mixture.predict_proba(Z)).to(svd.U.device)
 
 # %% ../../nbs/transfer/02_leep.ipynb #6c27dc6f
 @documented
