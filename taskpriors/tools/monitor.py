@@ -150,7 +150,7 @@ class Step(results.Result):
         return {k: v for k, v in values.items() if v is not None and not math.isnan(v)}
 
 
-_FEW_DIRECTIONS = 8.0  # as on the least certain data in the study of forecasts
+_FEW_DIRECTIONS = 8.0  # as far from photographs in the study of forecasts
 _TENSOR_FIELDS = ("point_errors", "task_errors", "label_points")
 _STEP_NUMBERS = [f.name for f in fields(Step) if f.name not in _TENSOR_FIELDS]
 
@@ -201,7 +201,7 @@ def _references_of(
     return {name: X.detach().float().cpu() for name, X in named.items()}
 
 # %% ../../nbs/tools/01_monitor.ipynb #544e361b
-_BEHIND = 0.1  # probability of being ahead on the user's task below which a step is behind
+_BEHIND = 0.2  # probability of being ahead on the user's task below which a step is behind
 _COLLAPSE = 0.005  # normalised deviation below which the monitor reports a collapse
 _N_CLASSES = 5  # number of classes per task
 _BATCH = 256  # inputs per forward pass
@@ -214,7 +214,7 @@ class Monitor:
     Call it with the model, or its features, after each epoch. `verdict` recommends the step to keep
     and lists the steps that are behind; `best()` returns the step to keep: the latest one that is
     not behind the top-ranked step. A step is behind if its probability of being better than the
-    top-ranked step on the user's task, given the tasks and known labels, is below 0.1. The
+    top-ranked step on the user's task, given the tasks and known labels, is below 0.2. The
     attribute `keep` of each measured step is the step to keep at that time. It never decreases, so
     a checkpoint that is saved when `keep` is largest is the one to keep; the callbacks for
     Lightning, transformers and sentence-transformers log it. The tasks are sampled from
