@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import warnings
 from dataclasses import replace
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from forks import Python
+from forks import Python, run_to_the_end
 from PIL import Image
 
 from taskpriors.inputs.embed import embed, embed_features
@@ -457,17 +456,11 @@ for model in {list(says)}:
     try: embed(model, load_images(limit=4), cache={str(tmp_path)!r}, progress=False)
     except (OSError, ValueError) as e: print(e)
 """
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "HF_HUB_OFFLINE": "1",
-        "HF_HOME": str(tmp_path / "hub"),
-    }
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=env, check=True
-    )
-    lines = run.stdout.splitlines()
-    assert len(lines) == 3, run.stdout + run.stderr
+    env = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")}
+    asked_at_import = ("huggingface_hub", "timm", "taskpriors")  # these read HF_* when imported
+    code, out, err = run_to_the_end("-c", script, env=env, anew=asked_at_import)
+    lines = out.splitlines()
+    assert code == 0 and len(lines) == 3, out + err
     for line, part in zip(lines, says.values(), strict=True):
         assert SENTENCE.match(line) and part in line, line
     assert not list(tmp_path.rglob("*.safetensors"))
