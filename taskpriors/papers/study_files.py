@@ -90,26 +90,25 @@ def _packed_images(folder: Path, pack: _Pack) -> dict[str, np.ndarray]:
     )
 
 # %% ../../nbs/papers/17_study_files.ipynb #3d0a51c2
-def _surface_pictures(folder):
-    paths = sorted(path.name for path in (folder / "IMAGES").glob("*.jpg"))
-    classes = [path.rpartition("_")[0] for path in paths]
+def _pictures_of_classes(paths, classes):
+    "Pictures with names of classes; every fifth is for testing."
     names = sorted(set(classes))
     return [
-        _Picture(f"IMAGES/{path}", names.index(name), int(i % 5 == 4))
+        _Picture(path, names.index(name), int(i % 5 == 4))
         for i, (path, name) in enumerate(zip(paths, classes, strict=True))
     ], names
+
+
+def _surface_pictures(folder):
+    paths = sorted(f"IMAGES/{path.name}" for path in (folder / "IMAGES").glob("*.jpg"))
+    return _pictures_of_classes(paths, [path.split("/")[1].rpartition("_")[0] for path in paths])
 
 
 def _xray_pictures(folder):
     top = "X-Ray Image DataSet"
     paths = [path.relative_to(folder).as_posix() for path in sorted((folder / top).glob("*/*"))]
     paths.remove(f"{top}/Covid-19/covid-19-pneumonia-14-PA.png")  # larger than 4 MiB
-    classes = [path.split("/")[1] for path in paths]
-    names = sorted(set(classes))
-    return [
-        _Picture(path, names.index(name), int(i % 5 == 4))
-        for i, (path, name) in enumerate(zip(paths, classes, strict=True))
-    ], names
+    return _pictures_of_classes(paths, [path.split("/")[1] for path in paths])
 
 
 _MOST_DRAWN = 1000  # images

@@ -352,16 +352,15 @@ class _PivotalSampler:
     ) -> None:
         self.distances, self.p, self.g = distances, p.copy(), g
         self.undecided = np.ones(len(p), bool)
-        self.barrier = np.zeros(len(p))  # infinite for examples that are decided
 
     def set_probability(self, i: int | np.integer, value: float) -> None:
         "Set an inclusion probability; 0 and 1 are decisions."
         self.p[i] = value
         if value < _TINY or value > 1 - _TINY:
-            self.p[i], self.undecided[i], self.barrier[i] = round(value), False, np.inf
+            self.p[i], self.undecided[i] = round(value), False
 
     def nearest(self, i: int) -> int:  # among undecided examples
-        apart = self.distances[i] + self.barrier
+        apart = np.where(self.undecided, self.distances[i], np.inf)
         apart[i] = np.inf
         return int(apart.argmin())
 
