@@ -119,7 +119,7 @@ def available_memory(device: str | torch.device = "cpu") -> int:  # bytes
     return int(max(0, min(free, _group_memory_left(), _address_space_left())))
 
 # %% ../nbs/core/01_checks.ipynb #8170d93f
-_SMALL = 2**16  # bytes; reading how much memory is left takes longer than allocating fewer
+_SMALL = 2**20  # bytes; reading how much memory is left takes longer than allocating fewer
 
 
 def check_memory(
@@ -131,7 +131,7 @@ def check_memory(
 ) -> None:
     """Raise `MemoryError` if `n_bytes` exceeds the limit, before anything is allocated.
 
-    Without a limit, a request for less than 64 KiB is not checked.
+    Without a limit, a request for less than 1 MiB is not checked.
     """
     if limit is None and n_bytes < _SMALL:
         return

@@ -291,6 +291,7 @@ def labelled_skill(
 
 # %% ../../nbs/prior/22_posterior.ipynb #7d20b4a2
 _N_SHUFFLES = 199
+_PAIRS_AT_ONCE = 1024  # of examples, converted together
 
 
 @checks.entry_point
@@ -307,7 +308,8 @@ def shuffle_p_value(
     orders = [torch.randperm(k, generator=g) for _ in range(_N_SHUFFLES)]
     tasks = torch.stack([classes, *(classes[order] for order in orders)])
     rows, others = torch.triu_indices(k, k, 1)
-    same, above = tasks[:, rows] == tasks[:, others], k * rows + others
+    columns = tasks.T.to(torch.int32).contiguous()
+    same = columns[rows] == columns[others]
     eye = torch.eye(k, dtype=torch.float64)
     errors = []
     for X in features:
@@ -317,9 +319,10 @@ def shuffle_p_value(
         maps = [basis.loo_residuals(eye, alpha, products=products) for alpha in grid.tolist()]
         forms = [R @ R.T for R in maps]
         traces = torch.stack([form.trace() for form in forms])
-        pairs = 2 * torch.stack([form.flatten()[above] for form in forms], 1)
-        sums = torch.cat([some.double() @ pairs for some in same.split(16)])
-        errors.append((traces + sums).amin(1))
+        pairs = 2 * torch.stack([form[rows, others] for form in forms])
+        parts = zip(pairs.split(_PAIRS_AT_ONCE, 1), same.split(_PAIRS_AT_ONCE), strict=True)
+        sums = sum(some @ equal.double() for some, equal in parts)
+        errors.append((traces[:, None] + sums).amin(0))
     of_models = torch.stack(errors)
     slack = 1e-9 * of_models.abs().amax(1)[:, None, None]  # equal permutations differ by rounding
     as_good = of_models[:, None] <= of_models[:, :, None] + slack

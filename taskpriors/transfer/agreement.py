@@ -45,7 +45,7 @@ def _pearson(x, y) -> float:
 def _spearman(x, y) -> float:
     from scipy.stats import rankdata
 
-    return _pearson(rankdata(x), rankdata(y))
+    return _pearson(*rankdata([x, y], axis=1))
 
 
 def _of_scipy(name, x, y) -> float:
