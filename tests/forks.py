@@ -19,13 +19,15 @@ import weakref
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # no debugger looks at the server
 SERVER = multiprocessing.get_context("forkserver")
 IMPORTED = """
     torch torchvision timm numpy scipy.stats scipy.optimize scipy.spatial scipy.sparse.linalg
     scipy.special pandas sklearn.linear_model sklearn.manifold sklearn.mixture sklearn.datasets
     sklearn.neighbors sklearn.cluster sklearn.discriminant_analysis safetensors.torch filelock
     psutil tqdm.auto tabulate matplotlib.pyplot seaborn PIL.Image fastcore.test nbdev.showdoc
-    ipykernel.kernelapp ipykernel.ipkernel pytest nbformat sphinx.cmd.build
+    ipykernel.kernelapp ipykernel.ipkernel ipykernel.debugger IPython.core.completerlib
+    IPython.extensions.storemagic pytest nbformat sphinx.cmd.build
 """
 
 
@@ -36,7 +38,7 @@ def rooms():
     return sorted(name for name in names if not name.endswith(("__init__", "_modidx")))
 
 
-SERVER.set_forkserver_preload([*IMPORTED.split(), *rooms(), "frozen"])
+SERVER.set_forkserver_preload([*IMPORTED.split(), *rooms(), "forks", "frozen"])
 
 
 def run_python(argv, cwd, env, files, anew=()):

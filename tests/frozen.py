@@ -2,5 +2,8 @@
 
 import gc
 
+from matplotlib.backends import backend_registry
+
+backend_registry.list_all()  # reads which packages offer one, as each fork would
 gc.collect()
 gc.freeze()

@@ -8,9 +8,12 @@ prints depends on data that not everybody has.
 
 import ast
 import base64
+import contextlib
 import io
 import os
+import queue
 import re
+import signal
 import symtable
 import tempfile
 from pathlib import Path
@@ -151,6 +154,7 @@ def run():
     "Runs a notebook; returns pairs of a committed cell and the cell as it ran."
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
+    jupyter_client = pytest.importorskip("jupyter_client")
     local = pytest.importorskip("jupyter_client.provisioning.local_provisioner")
 
     def go(path, slow):
@@ -174,12 +178,31 @@ def run():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "launch_kernel", start_kernel)
+        patch.setattr(local.LocalProvisioner, "kill", end_kernel)
+        patch.setattr(jupyter_client.AsyncKernelClient, "wait_for_ready", until_ready)
         yield go
 
 
 def start_kernel(command, *, env, cwd, **options):
     inline = "module://matplotlib_inline.backend_inline"  # what a kernel itself sets, but later
     return Python(*command[1:], env={**env, "MPLBACKEND": inline}, cwd=cwd)
+
+
+async def end_kernel(provisioner, restart=False):
+    "The kernel and its children end now; who asks from time to time would wait a tenth longer."
+    os.killpg(provisioner.process.pid, signal.SIGKILL)
+    provisioner.process.wait()
+
+
+async def until_ready(client, timeout=None):
+    "Wait until both channels answer; the client's own method then waits a fifth for nobody."
+    for _ in range(100):
+        client.kernel_info()
+        with contextlib.suppress(queue.Empty):
+            await client.shell_channel.get_msg(timeout=1)
+            await client.iopub_channel.get_msg(timeout=0.2)
+            return
+    raise RuntimeError("the kernel did not answer")
 
 
 def check_warnings(cell):
