@@ -184,6 +184,18 @@ def _cosine_factor(X, center) -> Tensor:
         out[b] = torch.addcdiv(-mean, X[b] / top[b], norm).to(X.dtype)
     return out
 
+# %% ../nbs/core/06_kernels.ipynb #9d41c7e2
+def gram_norm(X: Tensor) -> Tensor:  # shape (n, d); a number, float64
+    "Frobenius norm of X X^T, from the smaller Gram matrix, on and below its diagonal."
+    X = X.T if len(X) < X.shape[1] else X
+    d = X.shape[1]
+    squares = X.new_zeros((), dtype=torch.float64)
+    for columns in blocks.row_blocks(d, max(64, -(-d // 12))):
+        part = (X[:, columns.start :].T @ X[:, columns]).double()
+        on_diagonal = part[: columns.stop - columns.start]
+        squares = squares + 2 * part.square().sum() - on_diagonal.square().sum()
+    return squares.sqrt()
+
 # %% ../nbs/core/06_kernels.ipynb #ddebd9f2
 @documented
 @checks.entry_point
@@ -240,8 +252,7 @@ def kernel_factor(
     if scale is None:
         return C
     C = C * checks.power_to_one(C)  # the fourth powers in the norm may overflow or underflow
-    gram = C @ C.T if len(C) < C.shape[1] else C.T @ C
-    return C / gram.double().norm().sqrt().to(C)
+    return C / gram_norm(C).sqrt().to(C)
 
 # %% ../nbs/core/06_kernels.ipynb #69c757fb
 @documented

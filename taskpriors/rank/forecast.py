@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from ..checks import Axes, DataFrame, check_choice, entry_point
+from ..kernels import gram_norm
 from ..prior.pair_retrieval import PairScores, QueryScores
 from ..prior.posterior import LabelledSkill, shrunk_covariance
 from ..report.table import table_html
@@ -66,9 +67,8 @@ def effective_dimension(features: Iterable) -> float:  # of each model, shape (n
     logs = []
     for X in features:
         X = X.double() - X.double().mean(0)
-        gram = X.T @ X if X.shape[1] < len(X) else X @ X.T
-        squares = gram.square().sum().item()
-        logs.append(2 * math.log(gram.trace().item()) - math.log(squares) if squares > 0 else 0.0)
+        norm = gram_norm(X).item()
+        logs.append(2 * math.log(X.square().sum().item() / norm) if norm > 0 else 0.0)
     return math.exp(sum(logs) / max(1, len(logs)))
 
 # %% ../../nbs/rank/06_forecast.ipynb #a7d827e9
