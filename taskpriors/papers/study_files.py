@@ -36,17 +36,11 @@ class _Picture(NamedTuple):
 class _Pack(NamedTuple):
     "Recipe that packs the images of a repository into a file."
 
-    pictures: Callable  # folder -> list of Picture and list of class names, or _Drawn
+    pictures: Callable | None = None  # folder -> list of Picture and list of class names
+    drawn: Callable | None = None  # file of numbers -> arrays of the images that they make
     share: float | None = None  # fraction of the shorter side in a central crop; None: no crop
     side: int = 0  # side of the square images in pixels
     quality: int = 0  # JPEG quality; 0 stores pixels
-
-
-class _Drawn(NamedTuple):
-    "Images that are made from numbers."
-
-    x: np.ndarray  # shape (n, side, side, 3), uint8
-    labels: np.ndarray  # index of the class of each image
 
 
 def _central_square(image: Any, side: int, method: int, share: float = 1.0) -> Any:  # PIL image
@@ -61,11 +55,9 @@ def _packed_images(folder: Path, pack: _Pack) -> dict[str, np.ndarray]:
     "Return a downloaded image data set as arrays, ordered by path."
     from PIL import Image
 
+    if pack.drawn is not None:
+        return pack.drawn(folder)
     pictures, names = pack.pictures(folder)
-    if isinstance(pictures, _Drawn):
-        y, parts = pictures.labels.astype(np.uint8), np.arange(len(pictures.x)) % 5 == 4
-        named = np.array(names)
-        return dict(class_names=named, x=pictures.x, y=y, split=parts.astype(np.uint8))
     labels, split = ([getattr(p, k) for p in pictures] for k in ("label", "split"))
     if not pack.quality and pack.share is not None:
         x = np.stack([np.asarray(Image.open(folder / p.path).convert("RGB")) for p in pictures])
@@ -115,11 +107,13 @@ _MOST_DRAWN = 1000  # images
 
 
 def _drawn(images, classes):
-    "Images of at most `_MOST_DRAWN` examples in random order; classes are numbered in order."
+    "Arrays of at most `_MOST_DRAWN` images in random order; every fifth is for testing."
     names, labels = np.unique(classes, return_inverse=True)
     rows = np.random.default_rng(0).permutation(len(labels))[:_MOST_DRAWN]
     x = np.stack([np.repeat(images(i)[:, :, None], 3, 2) for i in rows])
-    return _Drawn(x, labels[rows]), [f"class_{name:g}" for name in names]
+    split = np.arange(len(rows)) % 5 == 4
+    y, split = labels[rows].astype(np.uint8), split.astype(np.uint8)
+    return dict(class_names=np.array([f"class_{name:g}" for name in names]), x=x, y=y, split=split)
 
 
 def _digit_pictures(file):
@@ -201,10 +195,10 @@ _PACKS = dict(
     tinyimagenet20_64=_Pack(_tiny_pictures),
     neu6_surfaces=_Pack(_surface_pictures),
     chest3_xrays=_Pack(_xray_pictures, share=1.0, side=224, quality=90),
-    digits10_8=_Pack(_digit_pictures),
-    face14_lineplots=_Pack(_line_plot_pictures),
-    gesture10_lineplots=_Pack(_line_plot_pictures),
-    scan10_lineplots=_Pack(_line_plot_pictures),
+    digits10_8=_Pack(drawn=_digit_pictures),
+    face14_lineplots=_Pack(drawn=_line_plot_pictures),
+    gesture10_lineplots=_Pack(drawn=_line_plot_pictures),
+    scan10_lineplots=_Pack(drawn=_line_plot_pictures),
 )
 
 
