@@ -18,9 +18,11 @@ from pathlib import Path
 
 import pytest
 from chromium import CHROMIUM, DRIVER
+from forks import NEEDLESS
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()
+sys.modules[NEEDLESS] = None
 
 ROOT = Path(__file__).resolve().parent.parent
 paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]

@@ -27,6 +27,7 @@ IMPORTED = """
     psutil tqdm.auto tabulate matplotlib.pyplot seaborn PIL.Image fastcore.test nbdev.showdoc
     ipykernel.kernelapp ipykernel.ipkernel pytest nbformat sphinx.cmd.build
 """
+NEEDLESS = "rfc3987_syntax"  # a grammar of addresses: jsonschema offers it, and it takes a second
 
 
 def rooms():
@@ -36,7 +37,7 @@ def rooms():
     return sorted(name for name in names if not name.endswith(("__init__", "_modidx")))
 
 
-SERVER.set_forkserver_preload([*IMPORTED.split(), *rooms(), "frozen"])
+SERVER.set_forkserver_preload(["frozen"])
 
 
 def run_python(argv, cwd, env, files, anew=()):
