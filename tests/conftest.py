@@ -22,7 +22,7 @@ from forks import NEEDLESS
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()
-sys.modules[NEEDLESS] = None
+sys.modules[NEEDLESS] = None  # while tests are collected
 
 ROOT = Path(__file__).resolve().parent.parent
 paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
@@ -108,7 +108,9 @@ def pytest_collection_modifyitems(items):
     items[:] = [*first, *others[:room], *second, *others[room:]]
 
 
-def pytest_collection_finish():
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():  # once all tests are collected
+    sys.modules.pop(NEEDLESS, None)
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
     gc.enable()

@@ -12,7 +12,7 @@ sys.modules[NEEDLESS] = None
 for name in [*IMPORTED.split(), *rooms()]:
     with suppress(ImportError):
         importlib.import_module(name)
-del sys.modules[NEEDLESS]
+sys.modules.pop(NEEDLESS)
 gc.collect()
 gc.freeze()
 gc.enable()
