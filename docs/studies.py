@@ -123,7 +123,7 @@ class Piece(NamedTuple):
 
 
 def _piece(module, name, node):
-    bare = _Bare().visit(copy.deepcopy(node))
+    bare = _Bare().visit(node)  # its tree is read once, and may change
     if isinstance(bare, (*FUNCTIONS, ast.ClassDef)):
         decorators = [d for d in bare.decorator_list if ast.unparse(d) != "documented"]
         bare.decorator_list = decorators

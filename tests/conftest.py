@@ -4,8 +4,13 @@ A job in the background ignores Ctrl-C, and the processes that tests start and i
 inherit that. Those processes import the library of this checkout, and no test asks a hub. Tests
 that run side by side share the cores: threads that wait for each other would spin, and take seven
 times the time of one thread where two processes have two threads each.
+
+The garbage collector does not walk through what the tests import: it is off until they are
+collected, and what exists then is frozen. Later it looks for garbage less often than usual, since
+the syntax trees and tables of the tests are many objects and hardly any garbage.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -13,8 +18,11 @@ from pathlib import Path
 
 import pytest
 from chromium import CHROMIUM, DRIVER
+from forks import NEEDLESS
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
+gc.disable()
+sys.modules[NEEDLESS] = None  # while tests are collected
 
 ROOT = Path(__file__).resolve().parent.parent
 paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
@@ -98,6 +106,14 @@ def pytest_collection_modifyitems(items):
     others = [item for item in items if item not in heavy]
     room = max(0, len(items) // 2 - len(first))
     items[:] = [*first, *others[:room], *second, *others[room:]]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():  # once all tests are collected
+    sys.modules.pop(NEEDLESS, None)
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -85,11 +85,12 @@ def test_all_answers_of_a_ranking_agree(start):
         ranking = random_ranking(seed)
         forecast, said = ranking.forecast, SAID.match(ranking.verdict)
         frame, table = forecast.to_frame(), ranking.to_frame()
+        probability, next_step = ranking.p_best(), ranking.next_step
         first, p_best = forecast.first, dict(zip(frame.model, frame.p_best, strict=True))
         assert table.model.tolist() == frame.model.tolist()
         columns = ["p_best", "expected_regret", "margin", "error", "tier"]
         pd.testing.assert_frame_equal(table[columns], frame[columns])
-        assert ranking.p_best().to_dict() == p_best and ranking.p_best().index[0] == first
+        assert probability.to_dict() == p_best and probability.index[0] == first
         assert frame.expected_regret.is_monotonic_increasing and ranking.best == first
         torch.testing.assert_close(frame.margin.max(), frame.margin[0], rtol=0, atol=1e-9)
         assert (said["taken"] or said["toss"]) == first
@@ -103,7 +104,7 @@ def test_all_answers_of_a_ranking_agree(start):
         if shown != rivals:
             assert said["rivals"].endswith(f" and {len(rivals) - 3} others")
         assert ranking.decided == forecast.is_decided == (not rivals)
-        assert ("report" in ranking.next_step) == ranking.decided
+        assert ("report" in next_step) == ranking.decided
         for name, tier in zip(frame.model[1:], frame.tier[1:], strict=True):
             pair = ranking.compare(first, name)
             assert (tier == 2) == (pair.probability > 0.95)
@@ -113,9 +114,9 @@ def test_all_answers_of_a_ranking_agree(start):
         assert path.expected_regret.is_monotonic_decreasing and path.expected_regret.min() >= 0
         known = ranking.settings.get("labels", {}).get("n_labels", 0)
         assert path.labels[0] == known and path.labels.iloc[-1] == ranking.settings["n"]
-        if rivals and "more labels" in ranking.next_step and "stop" not in ranking.next_step:
-            assert f"regret is {path.expected_regret[0]:.1f} accuracy" in ranking.next_step
-            asked = int(re.search(r"label (\d+) examples", ranking.next_step)[1])
+        if rivals and "more labels" in next_step and "stop" not in next_step:
+            assert f"regret is {path.expected_regret[0]:.1f} accuracy" in next_step
+            asked = int(re.search(r"label (\d+) examples", next_step)[1])
             brought = path.set_index("labels").expected_regret[known + asked]
             assert brought < path.expected_regret[0] - 0.1
         labels = ranking.settings.get("labels")

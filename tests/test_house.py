@@ -80,10 +80,15 @@ def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported(path, top_only=True):
-    "Modules that a module imports, as they are written."
-    tree = tree_of(path)
-    for node in tree.body if top_only else ast.walk(tree):
+@cache
+def nodes_of(path):
+    "Every node of a module, walked once."
+    return tuple(ast.walk(tree_of(path)))
+
+
+def imported(path):
+    "Modules that a module imports at its top, as they are written."
+    for node in tree_of(path).body:
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names)
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -97,7 +102,7 @@ def house_imports(path):
     names = {name_of(p) for p in ROOMS}
     found = []
     lines = path.read_text(encoding="utf-8").splitlines()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         for alias in node.names if isinstance(node, ast.Import) else ():
             target = alias.name.removeprefix("taskpriors.")
             if target in names:
@@ -156,7 +161,7 @@ def is_the_package(node, path):
 
 def entered_by_the_front_door(path):
     "Names that a module reads behind `taskpriors.`, or imports from the package itself."
-    nodes = list(ast.walk(tree_of(path)))
+    nodes = nodes_of(path)
     imports = [node for node in nodes if isinstance(node, ast.Import)]
     package = {a.asname or a.name for node in imports for a in node.names if a.name == "taskpriors"}
     for node in nodes:
@@ -190,7 +195,7 @@ def optional_arguments(function):
 
 @for_each("path", ROOMS, name_of)
 def test_a_type_says_that_none_may_come(path):
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef):
             for arg in optional_arguments(node):
                 kind = "None" if arg.annotation is None else ast.unparse(arg.annotation)
@@ -286,16 +291,17 @@ def cells(path):
 
 @cache
 def parsed(source):
-    "A code cell without its magics, parsed."
-    return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
+    "The nodes of a code cell without its magics; the first is its tree."
+    tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
+    return tuple(ast.walk(tree))
 
 
 def mixes_imports(source):
     "Does a cell hold an import, at any depth, beside other code?"
-    tree = parsed(source)
+    nodes = parsed(source)
     imports = ast.Import, ast.ImportFrom
-    has = any(isinstance(node, imports) for node in ast.walk(tree))
-    return has and any(not isinstance(node, imports) for node in tree.body)
+    has = any(isinstance(node, imports) for node in nodes)
+    return has and any(not isinstance(node, imports) for node in nodes[0].body)
 
 
 @for_each("path", NOTEBOOKS, id_of)
@@ -343,9 +349,9 @@ def test_chapters_are_cited_by_title(path):
             assert (path.parent / target).exists(), f"a link to {target}, which does not exist"
 
 
-def identifiers(tree):
+def identifiers(nodes):
     "Every name that a piece of code defines, uses, takes or reads."
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             yield node.name
         elif isinstance(node, ast.Name):
@@ -363,11 +369,11 @@ def identifiers(tree):
 @cache
 def house_words():
     "Names of the library, of Python, of nbdev's directives and of the tests."
-    words = {name for path in MODULES for name in identifiers(tree_of(path))}
+    words = {name for path in MODULES for name in identifiers(nodes_of(path))}
     words |= {part for path in ROOMS for part in name_of(path).split(".")}
-    words |= {name for p in (ROOT / "tests").glob("*.py") for name in identifiers(tree_of(p))}
+    words |= {name for p in (ROOT / "tests").glob("*.py") for name in identifiers(nodes_of(p))}
     for path in (ROOT / "benchmarks").glob("*.py"):
-        words |= {path.stem, *identifiers(tree_of(path))}
+        words |= {path.stem, *identifiers(nodes_of(path))}
     record = json.loads((ROOT / "taskpriors/transfer/record.json").read_text(encoding="utf-8"))
     words |= {name for study in record.values() for name in study["metrics"]}  # also of chapters
     words |= {*dir(builtins), *keyword.kwlist, "taskpriors", "benchmarks", "tests"}
@@ -445,7 +451,7 @@ def asked_of_a_model(path):
     "Calls that ask what a model is: its class, what it can do, or whether it is called."
     types = {node.name for node in tree_of(SOURCES).body if isinstance(node, ast.ClassDef)}
     types |= {"Encoder", "Mapping", "Iterable"}  # a model that was opened, and how several stand
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.Call) or ast.unparse(node.func) not in QUESTIONS:
             continue
         subject, *kinds = map(ast.unparse, node.args)
@@ -466,7 +472,7 @@ def test_one_module_asks_what_a_model_is(path):
     "`source_of` answers with a type of ours, and the others look at the type."
     if path != SOURCES:
         assert not list(asked_of_a_model(path))
-        defined = {n.name for n in ast.walk(tree_of(path)) if isinstance(n, ast.FunctionDef)}
+        defined = {n.name for n in nodes_of(path) if isinstance(n, ast.FunctionDef)}
         assert not {
             n for n in defined if re.match(r"_?is_(model|file|feature|url|onnx|name)", n)
         } - {"is_url"}

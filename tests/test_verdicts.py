@@ -119,7 +119,7 @@ def test_rows_of_heavy_lengths_are_said_in_the_verdict(freedom, labelled):
 
 @pytest.mark.parametrize("name", ["resnet10t", "test_vit", "test_convnext"])
 def test_networks_that_were_never_trained_are_said_to_be(name):
-    images = load_images("digits", limit=60)
+    images = load_images("digits", limit=32)
     options = QUIET | dict(images=images, n_classes=3)
     models = [f"{name}@untrained", "zoo/pixels", "test_resnet@untrained"]
     ranking = rank_models(models, **nested(**options))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 import taskpriors.checks as checks
 from ..checks import DataFrame
@@ -387,13 +388,25 @@ class _Architecture(NamedTuple):
     gflop: float | None  # per image; None if not counted
 
 
+class _WithoutInitialization(TorchFunctionMode):
+    "Leave out the operations that fill new weights, which have no storage on the device meta."
+
+    FILLING = {getattr(torch.Tensor, f"{k}_") for k in ("uniform", "erfinv", "mul", "add", "clamp")}
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict | None = None
+    ) -> object:
+        "Run an operation, or return its tensor as it is."
+        return args[0] if func in self.FILLING else func(*args, **(kwargs or {}))
+
+
 @cache  # creating and counting takes a second, and items share networks
 def _architecture(name: str, *, count: bool) -> _Architecture:
     "Return size, width and operations of a timm network, without its weights."
     import timm
     from torch.utils.flop_counter import FlopCounterMode
 
-    with torch.device("meta"):
+    with torch.device("meta"), _WithoutInitialization():
         net = timm.create_model(name, num_classes=0, pretrained=False)
     n_bytes = 4 * sum(p.numel() for p in net.parameters())
     width = getattr(net, "head_hidden_size", net.num_features)
