@@ -36,8 +36,8 @@ class _Picture(NamedTuple):
 class _Pack(NamedTuple):
     "Recipe that packs the images of a repository into a file."
 
-    pictures: Callable | None = None  # folder -> list of Picture and list of class names
-    drawn: Callable | None = None  # file of numbers -> arrays of the images that they make
+    pictures: Callable  # folder -> list of Picture and list of class names
+    drawn: bool = False  # `pictures` makes the arrays themselves, from a file of numbers
     share: float | None = None  # fraction of the shorter side in a central crop; None: no crop
     side: int = 0  # side of the square images in pixels
     quality: int = 0  # JPEG quality; 0 stores pixels
@@ -55,8 +55,8 @@ def _packed_images(folder: Path, pack: _Pack) -> dict[str, np.ndarray]:
     "Return a downloaded image data set as arrays, ordered by path."
     from PIL import Image
 
-    if pack.drawn is not None:
-        return pack.drawn(folder)
+    if pack.drawn:
+        return pack.pictures(folder)
     pictures, names = pack.pictures(folder)
     labels, split = ([getattr(p, k) for p in pictures] for k in ("label", "split"))
     if not pack.quality and pack.share is not None:
@@ -195,10 +195,10 @@ _PACKS = dict(
     tinyimagenet20_64=_Pack(_tiny_pictures),
     neu6_surfaces=_Pack(_surface_pictures),
     chest3_xrays=_Pack(_xray_pictures, share=1.0, side=224, quality=90),
-    digits10_8=_Pack(drawn=_digit_pictures),
-    face14_lineplots=_Pack(drawn=_line_plot_pictures),
-    gesture10_lineplots=_Pack(drawn=_line_plot_pictures),
-    scan10_lineplots=_Pack(drawn=_line_plot_pictures),
+    digits10_8=_Pack(_digit_pictures, drawn=True),
+    face14_lineplots=_Pack(_line_plot_pictures, drawn=True),
+    gesture10_lineplots=_Pack(_line_plot_pictures, drawn=True),
+    scan10_lineplots=_Pack(_line_plot_pictures, drawn=True),
 )
 
 
