@@ -188,6 +188,20 @@ def _select_first(direct: posterior.LabelledSkill, m: int) -> posterior.Labelled
 _NO_BASELINES = ScoredBaselines({}, {}, {})
 
 
+def _score_baselines(
+    engine: Engine, baselines: ScoredBaselines, tasks: Tensor, mask: Tensor
+) -> tuple[ScoredBaselines, Mapping[str, distributions.TaskScores]]:
+    "Score the baselines on tasks, and keep those that could be scored; also return their scores."
+    if not baselines.models:
+        return baselines, {}
+    scores, failures = engine.score(baselines.models, tasks, mask)
+    return baselines._replace(
+        models={name: baselines.models[name] for name in scores},
+        skills={name: baselines.skills[name] for name in scores},
+        failures=baselines.failures | failures,
+    ), scores
+
+
 def skills_with_labels(
     engine: Engine,
     models: Mapping[str, Model],
@@ -202,53 +216,41 @@ def skills_with_labels(
     Labels are classes (n,), with -1 for unknown labels, or real targets (n, m). Also returns the
     baselines with their results on the labels.
     """
-    options, sample = engine.options, None
+    if labels.is_floating_point():
+        skills, failures = engine.score(models, labels.T, mask)
+        baselines, on_targets = _score_baselines(engine, baselines, labels.T, mask)
+        return LabelledSkills(skills, failures, {}), baselines._replace(on_targets=on_targets)
+    classes, groups = _number_classes(labels), engine.options.groups
+    tasks, sample = classes[None], None
     weights: dict[str, float] = {}
-    classes = None if labels.is_floating_point() else _number_classes(labels)
-    if classes is None:
-        tasks = labels.T
-    else:
-        tasks = classes[None]
-        if not (classes >= 0).all():
-            sample, weights = _draw_agreeing(engine, models, distribution, classes)
-            tasks = sample.skill_tasks
-        options = options.changed(n_classes=max(2, int(classes.max()) + 1))
-    engine = replace(engine, options=options)
+    baseline_skills: Mapping[str, distributions.TaskScores] = {}
+    if not (classes >= 0).all():
+        sample, weights = _draw_agreeing(engine, models, distribution, classes)
+        tasks = sample.skill_tasks
+    n_classes = max(2, int(classes.max()) + 1)
+    engine = replace(engine, options=engine.options.changed(n_classes=n_classes))
     skills, failures = engine.score(models, tasks, mask)
-    others: Mapping[str, distributions.TaskScores] = {}
-    if baselines.models and (sample is not None or classes is None):
-        others, broken = engine.score(baselines.models, tasks, mask)
-        baselines = baselines._replace(
-            models={name: baselines.models[name] for name in others},
-            skills={name: baselines.skills[name] for name in others},
-            failures=baselines.failures | broken,
-        )
-    if classes is None:
-        return LabelledSkills(skills, failures, weights), baselines._replace(on_targets=others)
-    working = {name: models[name] for name in skills}
-    everyone = {**working, **baselines.models}
-    of_labels = agreeing = p_value = None
+    if sample is not None:
+        baselines, baseline_skills = _score_baselines(engine, baselines, tasks, mask)
+    scored = {name: models[name] for name in skills}
+    direct = _direct_skill({**scored, **baselines.models}, classes, groups)
+    labelled = LabelledSkills(skills, failures, weights)
+    if direct is None:
+        return labelled, baselines
     unlabelled = (classes < 0).double().mean().item()
-    if (of_all := _direct_skill(everyone, classes, options.groups)) is not None:
-        if baselines.models:
-            baselines = baselines._replace(scores=scores_of(of_all, unlabelled))
-            if sample is not None:
-                of_tasks = sample.evidence({**skills, **others})
-                baselines = baselines._replace(agreeing=of_tasks)
-        if len(working) > 1:
-            direct = _select_first(of_all, len(working))
-            of_labels = scores_of(direct, unlabelled)
-            p_value = _signal_p_value(working, classes, direct, options.groups)
-            if sample is not None:
-                agreeing = sample.evidence(skills)
-    return LabelledSkills(
-        skills=skills,
-        failures=failures,
-        weights=weights,
-        scores=of_labels,
-        agreeing=agreeing,
-        signal_p_value=p_value,
-    ), baselines
+    if baselines.models:
+        baselines = baselines._replace(scores=scores_of(direct, unlabelled))
+        if sample is not None:
+            of_all = sample.evidence({**skills, **baseline_skills})
+            baselines = baselines._replace(agreeing=of_all)
+    if len(scored) > 1:
+        of_models = _select_first(direct, len(scored))
+        labelled = labelled._replace(
+            scores=scores_of(of_models, unlabelled),
+            agreeing=None if sample is None else sample.evidence(skills),
+            signal_p_value=_signal_p_value(scored, classes, of_models, groups),
+        )
+    return labelled, baselines
 
 # %% ../../nbs/rank/11_labelled.ipynb #a0e029b7
 _N_SUGGESTED = 500  # number of examples to label that a ranking suggests
