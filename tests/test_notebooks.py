@@ -189,13 +189,13 @@ def start_kernel(command, *, env, cwd, **options):
 
 
 async def end_kernel(provisioner, restart=False):
-    "The kernel and its children end now; who asks from time to time would wait a tenth longer."
+    "End the kernel and its children, and wait for it; `jupyter_client` would ask every 0.1 s."
     os.killpg(provisioner.process.pid, signal.SIGKILL)
     provisioner.process.wait()
 
 
 async def until_ready(client, timeout=None):
-    "Wait until both channels answer; the client's own method then waits a fifth for nobody."
+    "Wait until both channels answer; the method of the client then reads for 0.2 s more."
     for _ in range(100):
         client.kernel_info()
         with contextlib.suppress(queue.Empty):
