@@ -10,7 +10,7 @@ import html
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -633,17 +633,34 @@ def forecast_of(
     )
 
 # %% ../../nbs/rank/06_forecast.ipynb #3096c5b7
+def _skill_of(nats: float, n_labels: int, n_classes: int) -> float:
+    "Mean skill at which labels have this information; at least 0.01."
+    return max(-math.expm1(-2 * nats / (n_labels * (n_classes - 1))), _LEAST_SKILL)
+
+
+def _skill_with(
+    number: int,  # of labels, from k to n
+    *,
+    skill: float,  # mean skill of probes with k labels
+    n_labels: int,  # k, at least 1
+    limit: float,  # mean skill with n labels; if it is below `skill`, the result is `skill`
+    n_points: int,  # n
+) -> float:
+    "Predict the mean skill of probes; its inverse is linear in the inverse of the number."
+    share = (1 / number - 1 / n_points) / (1 / n_labels - 1 / n_points)
+    return 1 / (share / skill + (1 - share) / max(limit, skill))
+
+
 def _with_labels(
     unit: Tensor,  # error covariance of the centred logits given one label, (n_models, n_models)
     mean: Tensor,  # mean of the known evidence, shape (n_models,)
     *,
     n_labels: int,
-    nats: float,  # information in one label
+    nats: float,  # information in the labels
     n_points: int,  # number of examples
 ) -> ScoreEvidence:
     "Predict the evidence from more labels, if their mean is the known mean."
-    unlabelled = 1 - n_labels / n_points
-    return ScoreEvidence(mean, unit / n_labels, nats * n_labels, unlabelled=unlabelled)
+    return ScoreEvidence(mean, unit / n_labels, nats, unlabelled=1 - n_labels / n_points)
 
 
 def _numbers_of_labels(n_labels: int, n_points: int) -> list[int]:  # in ascending order
@@ -686,13 +703,17 @@ def regret_with_labels(
     """Predict the expected regret for increasing numbers of random labels, starting with the known.
 
     The error of one label is estimated from the known labels or, without labels, from the examples.
+    The skill of probes grows with the labels towards the skill on sampled tasks.
     """
+    limit = b = min(max(skill.mean().item(), _LEAST_SKILL), _MOST_SKILL)
     if labels is not None and n_labels > 1:
-        unit, nats = n_labels * labels.covariance, labels.nats / n_labels
+        unit = n_labels * labels.covariance
+        b = _skill_of(labels.nats, n_labels, n_classes)
     else:
-        b = min(max(skill.mean().item(), _LEAST_SKILL), _MOST_SKILL)
         unit = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2
-        nats = _information(b, 1, n_classes)
+    skill_with = partial(
+        _skill_with, skill=b, n_labels=max(n_labels, 1), limit=limit, n_points=n_points
+    )
     constants, draws = constants_of(forecast.scoring), forecast.draws
     assert constants is not None and draws is not None  # holds for forecasts with probabilities
     codes = simplex_codes(len(points.mean))
@@ -707,6 +728,7 @@ def regret_with_labels(
     least = forecast.expected_regret.min().item()
     path = {n_labels: least}
     for number in _numbers_of_labels(n_labels, n_points)[1:]:
+        nats = _information(skill_with(number), number, n_classes)
         counts = dict(n_labels=number, n_points=n_points)
         later = precision_of(_with_labels(unit, points.mean, nats=nats, **counts))
         least = min(least, _regret_after(draws, (later - known) / certainty))
