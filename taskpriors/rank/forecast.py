@@ -127,9 +127,12 @@ def scores_of(direct: LabelledSkill, unlabelled: float = 1.0) -> ScoreEvidence:
 _HALF = 30.0  # h, nats at which half of what labels can tell is known
 
 
-def _unknown_share(nats: float) -> float:  # h/(h + I), in [0, 1]
+_HALF_CERTAIN = 300.0  # nats at which half of the logarithm of the factor phi is left
+
+
+def _unknown_share(nats: float, half: float = _HALF) -> float:  # h/(h + I), in [0, 1]
     "Share of what labels of an information I in nats leave unknown."
-    return _HALF / (_HALF + nats)
+    return half / (half + nats)
 
 # %% ../../nbs/rank/06_forecast.ipynb #69dec6c2
 _PRIOR_CELLS = 10.0  # weight of the study's variance, as a number of residuals
@@ -295,14 +298,17 @@ class _Constants(NamedTuple):
     probe: float  # tau^2, independent part of this error for each model
     differ: float  # delta, variance of the difference between score and accuracy, as a share of K
     spread: float  # standard deviation of log lambda
-    certainty: float  # covariances are multiplied by phi, which is this over the root of d
+    certainty: float  # without labels, phi is this over the root of d
     level: float  # fraction, mean score of the models on a data set
     level_spread: float  # standard deviation of its logit over data sets
     rule: _LevelRule
 
-    def certainty_about(self, points: PointEvidence) -> float:
-        "Compute phi, the factor of the covariances; it falls with the dimension of features."
-        return min(1.0, self.certainty / math.sqrt(points.dimension))
+    def certainty_about(self, points: PointEvidence, labels: ScoreEvidence | None = None) -> float:
+        "Compute phi, the factor of the covariances; it tends to 1 as labels are added."
+        phi = min(1.0, self.certainty / math.sqrt(points.dimension))
+        if labels is None:
+            return phi
+        return phi ** (labels.unlabelled * _unknown_share(labels.nats, _HALF_CERTAIN))
 
 
 @cache
@@ -402,7 +408,7 @@ def posterior_of(
     "Compute the posterior over the centred logits of the models' scores on the user's task."
     codes = simplex_codes(len(points.mean))
     rho = constants.with_references if points.with_references else constants.alone
-    certainty = constants.certainty_about(points)
+    certainty = constants.certainty_about(points, labels)
     F = codes.T @ _error_correlation(points.moment) @ codes
     K = codes.T @ points.moment @ codes
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
@@ -719,7 +725,7 @@ def regret_with_labels(
     codes = simplex_codes(len(points.mean))
     F, K = (codes.T @ x @ codes for x in (_error_correlation(points.moment), points.moment))
     eye = torch.eye(codes.shape[1], dtype=torch.float64)
-    certainty = constants.certainty_about(points)
+    certainty = constants.certainty_about(points, labels)
 
     def precision_of(scores) -> Tensor:
         return torch.linalg.inv(_label_error(constants, K, F, scores) + _LEAST_ERROR * eye)
