@@ -9,6 +9,7 @@ into what MyST-NB reads, then to Sphinx.
 """
 
 import argparse
+import gc
 import io
 import multiprocessing
 import re
@@ -105,6 +106,7 @@ def build():
     "Check and stage the notebooks, and run Sphinx; a warning is an error with notebook and cell."
     from sphinx.cmd.build import main
 
+    gc.set_threshold(100_000, 20, 100)  # or it walks through all pages again and again
     for path in chapters():
         check_notebook(path)
     stage()

@@ -66,7 +66,6 @@ FIRST = (  # what the first of two workers starts with
     "[rank/14_files]",
     # of the long tests
     "test_site.py",
-    "slow_cells_say_what_they_said[papers/16_reproduce]",
     "test_jupyterlab.py",
     "test_types.py",
 )

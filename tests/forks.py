@@ -52,6 +52,7 @@ def run_python(argv, cwd, env, files, anew=()):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    sys.path[:0] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     for number, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), number)
     read_what_imports_have_read()

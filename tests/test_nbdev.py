@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from forks import run_to_the_end
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent
 INSTALLERS = ("sudo", "curl", "pip")  # what nbdev calls where it finds no Quarto
 LITTER = ("_proc/", "_pages/", "nbs/nbdev.yml")  # ignored by git, and never the built site
+ANEW = ("taskpriors", "nbdev")  # read the settings of the folder
 STOPS = ["nbdev_docs", "nbdev_preview", "nbdev_proc_nbs"]
 
 pytestmark = pytest.mark.long  # each command takes seconds, and few changes reach them
@@ -105,15 +107,10 @@ def run(command, folder, commands, *options):
         pytest.skip(f"{command} is not beside this Python")
     others = os.environ["PATH"].split(os.pathsep)
     path = [str(commands), *(d for d in others if not (Path(d) / "quarto").exists())]
-    env = os.environ | {"PATH": os.pathsep.join(path), "PYTHONPATH": str(folder)}
-    env.pop("VIRTUAL_ENV", None)  # IPython warns where it names another environment than Python's
-    return subprocess.run(
-        [SCRIPTS / command, *options],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-    )
+    env = {"PATH": os.pathsep.join(path), "PYTHONPATH": str(folder)}
+    env["VIRTUAL_ENV"] = None  # IPython warns where it names another environment than Python's
+    said = run_to_the_end(SCRIPTS / command, *options, cwd=folder, env=env, anew=ANEW)
+    return subprocess.CompletedProcess(command, *said)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import http.server
 import json
 import re
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -26,14 +24,13 @@ sphinx = pytest.importorskip("sphinx", reason="the site needs the dev extra")
 def run_build(*options):
     "Run the site's builder in this repository, one process at a time."
     with FileLock(ROOT / "_pages.lock"):
-        command = [sys.executable, "docs/build.py", *options]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        return run_to_the_end("docs/build.py", *options, cwd=ROOT)
 
 
 @pytest.fixture(scope="session")
 def site():
-    done = run_build()
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    status, out, err = run_build()
+    assert status == 0, out[-2000:] + err[-4000:]
     return ROOT / "_docs"
 
 
