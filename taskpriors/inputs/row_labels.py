@@ -162,13 +162,15 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
-_LEAST_REPEATED = 10  # with at least so many labels, two must have the same class
+_LEAST_REPEATED = 10  # with so many labels of all examples, two must have the same class
+_LEAST_REPEATED_OF_SOME = 50  # the same if some examples have no label
 
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:
     "Refuse classes that cannot be predicted, and add a note on a single class."
     k, c = int((labels.classes >= 0).sum()), len(labels.names)
-    if k == 0 or (c < 2 and k == n) or c == k >= _LEAST_REPEATED:
+    least_repeated = _LEAST_REPEATED if k == n else _LEAST_REPEATED_OF_SOME
+    if k == 0 or (c < 2 and k == n) or c == k >= least_repeated:
         rule = "labels must contain at least two classes, with several examples"
         got = f"{c} classes in {k} labels of {n} examples"
         refuse(rule, got, "pass classes, cut values into bins, or leave labels out")
