@@ -158,12 +158,26 @@ def test_the_level_of_labels_at_chance_is_not_believed(on_disk):
         if "is the only one of its class" in verdict:
             assert forecast.evidence == ("points",) and "Without your" not in verdict
             torch.testing.assert_close(forecast.p_best, without.forecast.p_best)
+            values = [r.regret_with_labels().expected_regret[1:] for r in (ranking, without)]
+            assert 0.8 < values[0].min() / values[1].min() < 1.25  # labels of all examples
+            assert values[0].max() <= values[1].max()  # 28 labels instead of 20
         elif "better than chance yet" in verdict:
             assert "so the forecast assumes a typical level of accuracy" in verdict
             assert forecast.evidence == ("points", "labels")
         assert forecast.level == pytest.approx(without.forecast.level)
         assert ranking.regret_with_labels().labels.tolist()[:2] == [8, 28]
     assert n_untold >= 1
+
+
+def test_labels_of_many_classes_may_all_differ():
+    models, _ = labels_of(40, 8, 0)
+    n = len(next(iter(models.values())))
+    known = [f"class {k}" if k < 30 else None for k in range(n)]
+    ranking = rank_models(models, **nested(labels=known, **QUIET))
+    assert "Each of your 30 labels is the only one of its class" in ranking.verdict
+    known = [f"class {k}" if k < 60 else None for k in range(n)]
+    with pytest.raises(ValueError, match="60 classes in 60 labels"):
+        rank_models(models, **nested(labels=known, **QUIET))
 
 
 @pytest.mark.parametrize("n_labels", [20, 160])
