@@ -106,7 +106,7 @@ def build():
     "Check and stage the notebooks, and run Sphinx; a warning is an error with notebook and cell."
     from sphinx.cmd.build import main
 
-    gc.set_threshold(100_000, 20, 100)  # or it walks through all pages again and again
+    gc.set_threshold(100_000, 20, 100)  # all pages are kept, so that collections free little
     for path in chapters():
         check_notebook(path)
     stage()

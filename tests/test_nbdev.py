@@ -107,8 +107,11 @@ def run(command, folder, commands, *options):
         pytest.skip(f"{command} is not beside this Python")
     others = os.environ["PATH"].split(os.pathsep)
     path = [str(commands), *(d for d in others if not (Path(d) / "quarto").exists())]
-    env = {"PATH": os.pathsep.join(path), "PYTHONPATH": str(folder)}
-    env["VIRTUAL_ENV"] = None  # IPython warns where it names another environment than Python's
+    env = {
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": str(folder),
+        "VIRTUAL_ENV": None,  # IPython warns where it names another environment than Python's
+    }
     said = run_to_the_end(SCRIPTS / command, *options, cwd=folder, env=env, anew=ANEW)
     return subprocess.CompletedProcess(command, *said)
 

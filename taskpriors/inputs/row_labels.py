@@ -162,8 +162,8 @@ def _plain_list(labels: Any) -> list[Any]:  # numbers, words and empty entries
     return values
 
 # %% ../../nbs/inputs/01_row_labels.ipynb #45e39a7a
-_LEAST_REPEATED = 10  # with so many labels of all examples, two must have the same class
-_LEAST_REPEATED_OF_SOME = 50  # the same if some examples have no label
+_LEAST_REPEATED = 10  # two of so many labels must have the same class
+_LEAST_REPEATED_OF_SOME = 50  # _LEAST_REPEATED if some examples have no label
 
 
 def _checked_classes(labels: GivenLabels, n: int) -> GivenLabels:

@@ -703,7 +703,7 @@ def regret_with_labels(
     point_errors: Tensor,  # errors of each model at each example, shape (n_models, n)
     skill: Tensor,  # skills without labels, shape (n_models,)
     n_labels: int,  # k, number of known labels, possibly 0
-    n_classes: int,
+    n_classes: int,  # of the sampled tasks
     n_points: int,
 ) -> dict[int, float]:  # number of labels -> expected regret in accuracy points
     """Predict the expected regret for increasing numbers of random labels, starting with the known.
@@ -711,14 +711,20 @@ def regret_with_labels(
     The error of one label is estimated from the known labels or, without labels, from the examples.
     The skill of probes grows with the labels towards the skill on sampled tasks.
     """
-    limit = b = min(max(skill.mean().item(), _LEAST_SKILL), _MOST_SKILL)
+    on_tasks = min(max(skill.mean().item(), _LEAST_SKILL), _MOST_SKILL)
     if labels is not None and n_labels > 1:
+        n_classes = round(labels.classes_per_label * n_labels)
         unit = n_labels * labels.covariance
-        b = _skill_of(labels.nats, n_labels, n_classes)
+        on_labels = _skill_of(labels.nats, n_labels, n_classes)
     else:
-        unit = torch.cov(point_errors.double()) / (b * (1 - b)) ** 2
+        unit = torch.cov(point_errors.double()) / (on_tasks * (1 - on_tasks)) ** 2
+        on_labels = on_tasks
     skill_with = partial(
-        _skill_with, skill=b, n_labels=max(n_labels, 1), limit=limit, n_points=n_points
+        _skill_with,
+        skill=on_labels,
+        n_labels=max(n_labels, 1),
+        limit=on_tasks,
+        n_points=n_points,
     )
     constants, draws = constants_of(forecast.scoring), forecast.draws
     assert constants is not None and draws is not None  # holds for forecasts with probabilities

@@ -514,7 +514,7 @@ class Ranking(Result):
             point_errors=self.point_errors,
             skill=self._unlabelled_skill,
             n_labels=0 if self._evidence.labels is None else self._labels["n_labels"],
-            n_classes=(self.settings if self._label_scores is None else self._labels)["n_classes"],
+            n_classes=self.settings["n_classes"],
             n_points=self.settings["n"],
         )
 
