@@ -159,7 +159,8 @@ def test_the_level_of_labels_at_chance_is_not_believed(on_disk):
             assert forecast.evidence == ("points",) and "Without your" not in verdict
             torch.testing.assert_close(forecast.p_best, without.forecast.p_best)
             values = [r.regret_with_labels().expected_regret[1:] for r in (ranking, without)]
-            assert values[0].min() == pytest.approx(values[1].min())  # labels of all examples
+            ends = [value.min() for value in values]  # with labels of all examples
+            assert ends[0] == pytest.approx(ends[1], rel=0.02)  # errors on agreeing tasks differ
             assert values[0].max() <= values[1].max()  # 28 labels instead of 20
         elif "better than chance yet" in verdict:
             assert "so the forecast assumes a typical level of accuracy" in verdict
