@@ -21,16 +21,15 @@ pytestmark = pytest.mark.long
 sphinx = pytest.importorskip("sphinx", reason="the site needs the dev extra")
 
 
-def run_build(*options):
-    "Run the site's builder in this repository, one process at a time."
-    with FileLock(ROOT / "_pages.lock"):
-        return run_to_the_end("docs/build.py", *options, cwd=ROOT)
-
-
 @pytest.fixture(scope="session")
-def site():
-    status, out, err = run_build()
-    assert status == 0, out[-2000:] + err[-4000:]
+def site(tmp_path_factory, testrun_uid):
+    "Build the site once a run: another worker must not write pages while a browser reads them."
+    built = tmp_path_factory.getbasetemp().parent / f"site-{testrun_uid}"
+    with FileLock(ROOT / "_pages.lock"):
+        if not built.exists():
+            status, out, err = run_to_the_end("docs/build.py", cwd=ROOT)
+            assert status == 0, out[-2000:] + err[-4000:]
+            built.touch()
     return ROOT / "_docs"
 
 
